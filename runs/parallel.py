@@ -4,17 +4,21 @@
     python runs/parallel.py labels --model DIR --corpus TEST --limit 100 --held-out --output OUT
     python runs/parallel.py head --model DIR --output OUT
     python runs/parallel.py maps --model DIR --corpus TEST --limit 25 --output OUT
+    python runs/parallel.py costs --output OUT --steps FILE --heads NAME=HEAD,LOG ...
     python runs/parallel.py page --output OUT
 
 `labels` masks 2 to 9 tokens of sentences and measures the mutual information of every two; pieces
 that are there are not measured again. `head` trains the dependence head on the first, and heads on
 some of its features; it judges all of them on the second. `maps` compares maps of whole sentences
-by the head with measured ones. `page` renews docs/results/dependence-head.md.
+by the head with measured ones. `costs` takes what benchmarks/fill_step.py printed, and heads that
+`/usr/bin/time -v unmask head` trained, with what it printed. `page` renews
+docs/results/dependence-head.md.
 """
 
 import argparse
 import hashlib
 import json
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -199,6 +203,44 @@ def maps(lm: unmask.LanguageModel, corpus: str, limit: int) -> dict[str, Any]:
     return {**row, "passes": {name: total / len(texts) for name, total in passes.items()}}
 
 
+def costs(heads: Sequence[str], steps: Path) -> dict[str, Any]:
+    """What heads cost: to train them, by their facts and the processor time, and in a step."""
+    trained = []
+    for given in heads:
+        name, places = given.split("=", 1)
+        head, log = map(Path, places.split(","))
+        times = re.findall(r"(?:User|System) time \(seconds\): ([\d.]+)", log.read_text("utf-8"))
+        facts = DependenceHead.load(head).to_dict()
+        kept = {k: facts[k] for k in ("texts", "pairs", "rank_correlation", "held_out_pairs")}
+        trained.append({"name": name, "seconds": sum(map(float, times)), **kept})
+    lines = steps.read_text("utf-8").splitlines()
+    return {"trained": trained, "steps": [json.loads(line) for line in lines]}
+
+
+def cost_tables(result: dict[str, Any]) -> dict[str, list[str]]:
+    """Heads down; and sizes of a step down, heads across, with quartiles."""
+    trained = [
+        "| model | sentences | pairs | seconds of a core | rank correlation | held-out pairs |"
+    ]
+    trained.append("|---|---|---|---|---|---|")
+    for row in result["trained"]:
+        cells = [row["name"], row["texts"], row["pairs"], f"{row['seconds']:.0f}"]
+        cells += [f"{row['rank_correlation']:.2f}", row["held_out_pairs"]]
+        trained.append(f"| {' | '.join(map(str, cells))} |")
+    rows = result["steps"]
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    steps = ["| texts, tokens, blanks |" + "".join(f" {name} |" for name in names)]
+    steps.append("|---|" + "---|" * len(names))
+    by_size: dict[str, dict[str, str]] = {}
+    for row in rows:
+        low, middle, high = row["head"]
+        size = f"{row['rows']}, {row['length']}, {row['blanks']}"
+        by_size.setdefault(size, {})[row["name"]] = f"{middle:.2f} [{low:.2f}, {high:.2f}]"
+    for size, ratios in by_size.items():
+        steps.append(f"| {size} | {' | '.join(ratios.get(name, '') for name in names)} |")
+    return {"trained": trained, "steps": steps}
+
+
 def ranking(row: dict[str, Any]) -> str:
     low, high = row["interval"]
     return f"{row['rank']:.3f} [{low:.3f}, {high:.3f}]"
@@ -207,7 +249,8 @@ def ranking(row: dict[str, Any]) -> str:
 def blocks(result: dict[str, Any]) -> dict[str, list[str]]:
     """The tables of the page."""
     whole, passes = result["all features"], result["facts"]["passes"]
-    kinds = [name for name in result if name not in ("facts", "seconds", "maps")]
+    others = ("facts", "seconds", "maps", "trained", "steps")
+    kinds = [name for name in result if name not in others]
     features = ["| features, or fewer sentences | rank correlation |", "|---|---|"]
     features += [f"| {name} | {ranking(result[name])} |" for name in kinds]
     calibration = [
@@ -240,22 +283,31 @@ def blocks(result: dict[str, Any]) -> dict[str, list[str]]:
         "distance": distance,
         "passes": bounds,
         "maps": mapped,
+        **cost_tables(result),
     }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["labels", "head", "maps", "page"])
+    parser.add_argument("what", choices=["labels", "head", "maps", "costs", "page"])
     parser.add_argument("--model")
     parser.add_argument("--corpus")
     parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--limit", type=int, default=300)
     parser.add_argument("--shard", default="0/1", help="pieces of labels that this process takes")
     parser.add_argument("--output", required=True)
+    parser.add_argument("--steps", type=Path)
+    parser.add_argument("--heads", nargs="+")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    if chosen.what == "page":
-        write_blocks(PAGE, blocks(json.loads(Path(chosen.output, RESULT).read_text("utf-8"))))
+    if chosen.what in ("costs", "page"):
+        path = Path(chosen.output, RESULT)
+        result = json.loads(path.read_text("utf-8"))
+        if chosen.what == "costs":
+            result |= costs(chosen.heads, chosen.steps)
+            path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        else:
+            write_blocks(PAGE, blocks(result))
         return 0
     output, lm = Path(chosen.output), unmask.load(chosen.model)
     output.mkdir(parents=True, exist_ok=True)

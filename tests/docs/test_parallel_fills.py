@@ -162,6 +162,25 @@ def test_rows_replace_those_of_their_run_and_corpus(tmp_path: Path) -> None:
     assert rows == [old[0], *new]
 
 
+def test_costs_are_those_of_heads_and_steps(tmp_path: Path) -> None:
+    facts = {"texts": 9, "pairs": 80, "rank_correlation": 0.914, "held_out_pairs": 7}
+    unmask.DependenceHead({"mean": torch.zeros(2)}, {**facts, "seed": 0}).save(tmp_path / "head")
+    log = "User time (seconds): 12.5\n\tSystem time (seconds): 0.75\n"
+    (tmp_path / "log").write_text(log, encoding="utf-8")
+    size = {"rows": 16, "length": 24, "blanks": 8}
+    steps = [{"name": name, **size, "head": [1.0, 1.11, 1.2]} for name in "ab"]
+    steps += [{"name": "b", **size, "rows": 1, "head": [1.0, 1.5, 2.0]}]
+    (tmp_path / "steps").write_text("\n".join(map(json.dumps, steps)), encoding="utf-8")
+    heads = [f"tiny={tmp_path / 'head'},{tmp_path / 'log'}"]
+    result = parallel.costs(heads, tmp_path / "steps")
+    assert result["trained"] == [{"name": "tiny", "seconds": 13.25, **facts}]
+    tables = parallel.cost_tables(result)
+    assert tables["trained"][2:] == ["| tiny | 9 | 80 | 13 | 0.91 | 7 |"]
+    one, other = tables["steps"][2:]
+    assert one == "| 16, 24, 8 | 1.11 [1.00, 1.20] | 1.11 [1.00, 1.20] |"
+    assert other == "| 1, 24, 8 |  | 1.50 [1.00, 2.00] |"
+
+
 def test_antibodies_are_between_germline_and_mature(tmp_path: Path) -> None:
     (tmp_path / "antibody").mkdir()
     about = {"germline": "ACDE", "positions": [2, 4], "somatic_residues": "WY"}
