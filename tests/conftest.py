@@ -15,7 +15,7 @@ import pytest
 for option, shapes in (("--quick", "0"), ("--long", "all")):
     if option in sys.argv:
         os.environ["UNMASK_TEST_SHAPES"] = shapes
-from shape_checks import begin_test, checks_of_shapes  # noqa: E402
+from shape_checks import checks_of_shapes  # noqa: E402
 
 # before the first import of any module of the package
 unchecked = os.environ.get("UNMASK_TEST_SHAPES") == "0"
@@ -130,10 +130,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "compiling" if Path(file).name in COMPILING else file
 
     return Scheduling(config, log)
-
-
-def pytest_runtest_setup() -> None:
-    begin_test()
 
 
 def quick(items: list[pytest.Item]) -> set[pytest.Item]:

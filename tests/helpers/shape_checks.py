@@ -19,16 +19,10 @@ from typing import Any
 
 from jaxtyping import TypeCheckError, jaxtyped
 
-# calls of a function that are checked in a process; after that, one in each test. To check them all
-# takes a quarter of the time of tests of tables and joints: only --long does
+# calls of a function that are checked in a process; after these, one whenever their number has
+# grown by an eighth. To check them all takes a quarter of the time of tests of tables and joints:
+# only --long does
 FIRST_CALLS = math.inf if os.environ.get("UNMASK_TEST_SHAPES") == "all" else 20
-_tests_begun = 0
-
-
-def begin_test() -> None:
-    """Check the next call of every function."""
-    global _tests_begun
-    _tests_begun += 1
 
 
 @contextmanager
@@ -52,14 +46,15 @@ def checked(what: Any) -> Any:
         return what
     # made at the first call: most functions are not called by most processes
     typed: Any = None
-    test, calls = -1, 0
+    calls, due = 0, 0
 
     @wraps(what)
     def within_its_own_sizes(*arguments: Any, **options: Any) -> Any:
-        nonlocal typed, test, calls
-        if test == _tests_begun and calls >= FIRST_CALLS:
+        nonlocal typed, calls, due
+        calls += 1
+        if calls < due:
             return what(*arguments, **options)
-        test, calls = _tests_begun, calls + 1
+        due = calls + 1 if calls < FIRST_CALLS else calls * 9 // 8
         if typed is None:
             typed = _typed()(what)
         with jaxtyped("context"):

@@ -235,8 +235,8 @@ def test_without_attention_the_model_keeps_its_own(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"passes": 2}, "has no dependence head"),
-        ({"passes": 0, "together": None}, "has no dependence head"),
+        ({"passes": 2}, "has no dependence head; train one"),
+        ({"passes": 0, "together": None}, "has no dependence head; train one"),
         ({"passes": 2, "together": 0.1}, "give one of them"),
         ({"passes": 2, "method": "ag"}, "takes no method"),
     ],

@@ -1,8 +1,11 @@
 """Tables in memory and on disk."""
 
 import gc
+import inspect
+import math
 import os
 import weakref
+from itertools import pairwise
 from pathlib import Path
 
 import examples
@@ -10,7 +13,9 @@ import numpy as np
 import pytest
 import torch
 from examples import log_table
-from jaxtyping import TypeCheckError
+from jaxtyping import Float, TypeCheckError
+from shape_checks import FIRST_CALLS, checked
+from torch import Tensor
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
@@ -222,7 +227,32 @@ def test_tables_are_freed_with_the_joints_that_used_them(method: str) -> None:
 
 @pytest.mark.skipif(os.environ.get("UNMASK_TEST_SHAPES") == "0", reason="shapes are not checked")
 def test_shapes_in_annotations_are_checked_while_tests_run() -> None:
+    # from their first call on, however often tests before this one called them
+    marginals, logits = (
+        checked(inspect.unwrap(one)) for one in (MaskedMarginals.__init__, Outcomes.logits)
+    )
     with pytest.raises(TypeCheckError, match="log_b"):
-        MaskedMarginals(torch.zeros(2), torch.zeros(2, 2))
+        marginals(object.__new__(MaskedMarginals), torch.zeros(2), torch.zeros(2, 2))
     with pytest.raises(TypeCheckError, match="readouts"):
-        Outcomes(2, torch.zeros(2, 3), None, None).logits(torch.zeros(3))
+        logits(Outcomes(2, torch.zeros(2, 3), None, None), torch.zeros(3))
+    for one in (MaskedMarginals.__init__, Outcomes.logits):
+        assert one is not inspect.unwrap(one), "checked in the modules themselves"
+
+
+def test_of_many_calls_of_a_function_ever_fewer_are_checked() -> None:
+    @checked
+    def length(of: Float[Tensor, " a"]) -> int:
+        return len(of)
+
+    wrong = []
+    for call in range(1, 10_001):
+        try:
+            length(torch.zeros(2, 2))
+        except TypeCheckError:
+            wrong.append(call)
+    if math.inf == FIRST_CALLS:
+        assert len(wrong) == 10_000
+    else:
+        assert wrong[:20] == list(range(1, 21))
+        assert 20 < len(wrong) < 100
+        assert max(b / a for a, b in pairwise(wrong[19:])) < 1.2

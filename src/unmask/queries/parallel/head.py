@@ -162,8 +162,8 @@ def required(head: DependenceHead | None, name: str) -> DependenceHead:
     """The head of a model; one that has none is rejected."""
     if head is None:
         raise ModelError(
-            f"{printable(name)} has no dependence head; train one with train_head or unmask head, "
-            "or measure instead"
+            f"{printable(name)} has no dependence head; train one with train_head or unmask head; "
+            "without one, together=BITS and rule='mutual-information' measure"
         )
     return head
 
