@@ -300,7 +300,7 @@ class LanguageModel(JointModel):
         Examples:
             >>> texts = ["Two dogs are running through the grass.", "A man is playing a guitar."]
             >>> lm.train_head([f"{text} {n}" for text in texts for n in range(5)], samples=4)
-            <DependenceHead of models/tiny-english: 42 features, 4,465 parameters>
+            <DependenceHead of tiny-english: 42 features, 4,465 parameters>
         """
         # here, as for `consistency`: scipy.stats takes a second that no other request needs
         from unmask.queries.parallel.training import train_head
