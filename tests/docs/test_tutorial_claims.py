@@ -138,8 +138,10 @@ def commands_of(shell: InteractiveShell) -> Callable[[str], None]:
             return
         # a notebook shows both streams as one
         words, log = (words[:-2], words[-1]) if words[-2] == "2>" else (words, None)
-        to = nullcontext(sys.stdout) if log is None else Path(log).open("w")
-        with to as errors, redirect_stderr(errors):
+        with (
+            nullcontext(sys.stdout) if log is None else Path(log).open("w") as errors,
+            redirect_stderr(errors),
+        ):
             shell.user_ns["_exit_code"] = main(words[1:])
 
     return run_command
