@@ -132,7 +132,7 @@ def test_a_shifted_model_with_code_of_its_own_on_nodes(
     for place, options in (("here", []), ("there", ["--ray", cluster.address])):
         code = cli.main([*command, "-o", f"{tmp_path / place}/", *options])
         assert code == 0, capsys.readouterr().err
-    units = len(folders.part_numbers(str(tmp_path / "here")))
+    units = len(list(folders.part_numbers(str(tmp_path / "here"))))
     first, *others = rows_in(tmp_path / "there", units)
     assert [first, *others] == rows_in(tmp_path / "here", units)
     lm = unmask.load(model, trust_remote_code=True, shift=True)
