@@ -357,10 +357,10 @@ REPORTS_REFUSED = {
         "csv holds one table, not 2",
     ),
     "parser": (["--table", "syntax"], "--table syntax needs --parser"),
-    "corpus": (["--parser", "en_core_web_sm"], "give both, or neither"),
-    "text": (["--with-text", "--html", "x"], "--with-text reads the texts of --corpus; give both"),
-    "no page": (["--with-text", "--corpus", "x.txt"], "--with-text is for the page of --html"),
-    "unread": (["--corpus", "x.txt"], "--corpus is read for --parser or --with-text; give one"),
+    "corpus": (["--parser", "en_core_web_sm"], "--parser reads the texts of --corpus; give both"),
+    "unread": (["--corpus", "x.txt"], "--parser reads the texts of --corpus; give both"),
+    "folder": (["-o", "."], "cannot write '.': give a file in a folder that exists"),
+    "missing": (["-o", "no/out.txt"], "cannot write 'no/out.txt': give a file"),
     "baseline": (["--baseline", "magic"], "no result row is of the baseline 'magic'"),
     "figure": (["--figures", "f", "--figure-format", "exe"], "--figure-format is one of"),
     "resamples": (["--resamples", "0"], "resamples is a number from 1"),
@@ -386,7 +386,7 @@ def test_bad_reports_are_one_line(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", ["--output", "--html", "--figures"])
+@pytest.mark.parametrize("option", ["--output", "--figures"])
 @pytest.mark.parametrize(
     "place", ["_plan.json", "_manifest-0-of-1.json", "part-000000.parquet", "_locks/x"]
 )
@@ -415,14 +415,15 @@ def test_a_changed_plan_is_named(done: Path, tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_says_what_to_do_about_a_part_of_another_plan(
+def test_a_report_says_what_to_do_about_a_part_of_another_plan(
     done: Path, tmp_path: Path, report
 ) -> None:
     changed = Path(shutil.copytree(done, tmp_path / "run"))
     shutil.copy(changed / "part-000001.parquet", changed / "part-000002.parquet")
-    report(changed, "--html", tmp_path / "page.html")
-    said = (tmp_path / "page.html").read_text()
-    assert "part-000002.parquet is damaged, or of another plan: if _plan.json was changed" in said
+    printed = report(changed)
+    assert (
+        "part-000002.parquet is damaged, or of another plan: if _plan.json was changed" in printed
+    )
 
 
 def test_a_report_of_nothing_is_one_line(tmp_path: Path, capsys) -> None:
@@ -468,11 +469,9 @@ def test_a_function_of_ones_own_is_measured_by_where_it_is_imported_from(
         if name == "my_joints:both":
             right = found[example, "mrf"]
             assert row.metric("pairwise_nll") == pytest.approx(right.metric("pairwise_nll"))
-    assert "my_joints:both" in report(tmp_path / "run")
     # as in a process that has not imported it
     monkeypatch.delitem(REGISTERED, "my_joints:both")
-    report(tmp_path / "run", "--html", tmp_path / "page.html")
-    assert "my_joints:both" in (tmp_path / "page.html").read_text()
+    assert "my_joints:both" in report(tmp_path / "run")
     code, _, err = run(tmp_path / "other", "--method", "my_joints:nothing")
     assert code == 2
     assert err.startswith("unmask: 'my_joints:nothing' is not a function that can be imported")

@@ -310,3 +310,12 @@ def test_a_chinese_model(browser: Any) -> None:
         assert re.search(r"[\u4e00-\u9fff]", page.inner_text("#maps"))
         assert fits(page)
         screenshot(page, "demo-chinese-done")
+
+
+def test_what_a_page_does_wrong_is_noticed(browser: Any, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.html"
+    bad.write_text("<img src='https://example.org/x.png'><script>alert(1); nothing()</script>")
+    with pytest.raises(AssertionError) as error, opened(browser, bad) as page:
+        page.wait_for_timeout(50)
+    for wanted in ("a dialog: 1", "an exception: nothing is", "a request: https://example.org/x"):
+        assert wanted in str(error.value)

@@ -15,13 +15,9 @@ MODULES = {
 VAGUE, MOST_VAGUE = {"found", "said", "known"}, 0
 OPTION = re.compile(r"(?<![\w-])--[a-z{]")
 PYTHON = re.compile(r"\b[a-z_]+(?:=(?:$|[^=\s])|\.[a-z_]+\()|\b(?:None|True|False)\b")
-# a report or a card repeats the command line that made it, the harness is given its own, and
+# a card repeats the command line that made it, the harness is given its own, and
 # `ray start --head` is a command of Ray
-COMMAND_LINES = {
-    "evaluation/reports/html/provenance.py",
-    "harness.py",
-    "sequences/consistency/cards.py",
-}
+COMMAND_LINES = {"harness.py", "sequences/consistency/cards.py"}
 FOREIGN = ("ray start --head",)
 
 

@@ -100,7 +100,7 @@ def check(arguments: list[str]) -> argparse.Namespace:
         command._request()
     if chosen.command == "report":
         value(report.ReportCommand, vars(chosen))._tables()
-        assert bool(chosen.parser or chosen.with_text) == (chosen.corpus is not None)
+        assert (chosen.parser is not None) == (chosen.corpus is not None)
     if chosen.command in ("fill", "cost"):
         options.methods(chosen.method or ["log-pool"])
     return chosen

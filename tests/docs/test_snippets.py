@@ -192,7 +192,7 @@ class Reader:
             self._start_anew(chosen.output, [*words, *less])
         given = io.TextIOWrapper(io.BytesIO(command.standard_input()), encoding="utf-8")
         self.monkeypatch.setattr(sys, "stdin", given)
-        for option in ("output", "figure", "html"):
+        for option in ("output", "figure"):
             if isinstance(where := getattr(chosen, option, None), str):
                 Path(where).parent.mkdir(parents=True, exist_ok=True)
         code = cli.main([*self._with_stand_in(words), *less])

@@ -283,11 +283,11 @@ def test_evaluate_your_model(tutorial: Any) -> None:
     assert differences["P-NLL low"]["contiguous", "mrf"] > 0
     ahead = differences.loc[("contiguous", "log-pool")]
     assert ahead["P-NLL"] < 0 < ahead["P-NLL high"]
-    page = Path("report.html").read_text(encoding="utf-8")
-    assert "log-pool" in page
-    # ids and numbers, and none of the sentences
-    assert "beard is drinking" not in page
-    assert "fewer than 20 examples" in Path("report.txt").read_text(encoding="utf-8")
+    report = Path("report.md").read_text(encoding="utf-8")
+    assert "log-pool" in report
+    # names and numbers, and none of the sentences
+    assert "beard is drinking" not in report
+    assert "fewer than 20 examples" in report
 
 
 def test_protein_pairs(tutorial: Any) -> None:

@@ -9,10 +9,13 @@ from dataclasses import asdict, replace
 
 import pytest
 from evaluation_rows import HOSTILE, a_row
+from plans import a_plan, a_run
 
 from unmask import markup
 from unmask.evaluation.reports.distance import by_distance, differences_by_distance
 from unmask.evaluation.reports.rendering import comma_separated, latex, markdown, text
+from unmask.evaluation.reports.reporting import report
+from unmask.evaluation.reports.reporting import tables as report_tables
 from unmask.evaluation.reports.results_json import results_json, task_name
 from unmask.evaluation.reports.summary import differences, summarise
 from unmask.evaluation.reports.tables import (
@@ -283,3 +286,13 @@ def test_no_two_groups_share_a_task() -> None:
     assert task_name(one) != task_name(other)
     both = summarise([a_row(corpus="a|b", mask="c"), a_row(corpus="a", mask="b|c")], QUICK)
     assert len(json.loads(results_json(both))["results"]) == 2
+
+
+def test_one_document_explains_terms_and_notes_once() -> None:
+    run = a_run("run", a_plan(), rows())
+    document = report_tables(
+        report([run], resampling=QUICK), ["results", "differences", "distance-differences"]
+    )
+    for kind in ("terms", "notes"):
+        explained = [one for table in document for one in getattr(table, kind)]
+        assert len(explained) == len(set(explained)) > 2

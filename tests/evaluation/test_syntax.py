@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -12,9 +13,12 @@ from assets import real_data
 from evaluation_rows import a_row
 from hypothesis import given
 from hypothesis import strategies as st
+from plans import a_plan, a_run
 
 from unmask import UnmaskError
+from unmask.errors import StoreError
 from unmask.evaluation.reports.distance import by_distance
+from unmask.evaluation.reports.reporting import report, with_syntax
 from unmask.evaluation.reports.syntax import (
     NO_CHARACTERS,
     NO_OFFSETS,
@@ -29,6 +33,7 @@ from unmask.evaluation.reports.syntax import (
     word_of,
 )
 from unmask.evaluation.rows import ResultRow
+from unmask.records.corpus import Occurrence, gather
 from unmask.resampling import Resampling
 
 QUICK = Resampling(resamples=50)
@@ -299,3 +304,14 @@ def test_distances_in_captions(parse: Parser) -> None:
         assert sum(found.apart.values()) + len(found.by_example) == len(captions)
         means.append(sum(found.by_example.values()) / len(found.by_example))
     assert 1 <= means[0] < 2 < means[1]
+
+
+def test_texts_are_those_of_the_corpus_that_was_measured() -> None:
+    corpus = gather("c", "c", [Occurrence("s0000", TEXT, "line 1")])
+    run = a_run("run", a_plan(), [a_row(spans=spans("small", "barked"))])
+    result = report([run], resampling=QUICK)
+    with pytest.raises(StoreError, match="none of the corpora given is 'c' as it was measured"):
+        with_syntax(result, [corpus], by_hand)
+    identity = replace(run.plan.corpus, digest=corpus.digest)
+    result = replace(result, runs=(replace(run, plan=replace(run.plan, corpus=identity)),))
+    assert with_syntax(result, [corpus], by_hand).syntactic == ({run.rows[0].example_id: 2},)

@@ -48,7 +48,7 @@ from unmask.constructions.registered import REGISTERED
 HERE = Path(__file__).parent
 MODELS = ("bert", "other", "esm", "roberta")
 # files of which the name is held, not the content: pictures, weights, hashes of everything
-NAME_ONLY = {".html", ".svg", ".png", ".pdf", ".safetensors", ".lock", ".pt", ".partial-plan"}
+NAME_ONLY = {".svg", ".png", ".pdf", ".safetensors", ".lock", ".pt", ".partial-plan"}
 RELATIVE, ABSOLUTE = 1e-5, 2e-6
 
 

@@ -1,6 +1,8 @@
 """The price of each construction, counted at the model."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -275,3 +277,19 @@ def test_the_cost_of_bad_options_is_refused_as_the_work_is() -> None:
         "t1 [MASK] [MASK]", methods=["besag"], options={"besag": {"pivot_axis": 1, "pivot": "t1"}}
     )
     assert aliased.forward_passes == V + 1
+
+
+def test_costs_are_those_of_the_guide() -> None:
+    guide = Path(__file__).parents[2] / "docs" / "concepts" / "which-joint.md"
+    line = (
+        r"^\| ([\w-]+)(?: \(the default\))? \| (?:(\d*)(V)(?: \+ )?)?(\d*)(?: per pair)? \| [*0+-]"
+    )
+    costs = {
+        name: (int(times or 1) * 5000 if tables else 0) + int(more or 0)
+        for name, times, tables, more in re.findall(
+            line, guide.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    }
+    assert costs.keys() == unmask.CONSTRUCTIONS.keys()
+    for name, passes in costs.items():
+        assert passes == forward_passes({name: {}}, (5000, 5000))

@@ -1,6 +1,7 @@
-"""`unmask report`: tables, figures, JSON and a page of evaluations."""
+"""`unmask report`: tables, figures and JSON of evaluations."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,11 +9,11 @@ from typing import TYPE_CHECKING
 from unmask.cli import options
 from unmask.cli.command import argument, group, option
 from unmask.errors import UnmaskError
-from unmask.printable import printable, quoted
+from unmask.printable import printable
 
 if TYPE_CHECKING:
     from unmask.evaluation.reports.reporting import Report
-
+    from unmask.records.corpora import CorpusSpec
 
 _FORMATS = ("text", "markdown", "latex", "csv", "json")
 _FIGURES = ("svg", "png", "pdf")
@@ -24,7 +25,7 @@ _TABLES = (
 
 @dataclass(frozen=True, kw_only=True)
 class ReportCommand:
-    """Tables, figures, JSON and a page of evaluations."""
+    """Tables, figures and JSON of evaluations."""
 
     SUMMARY = "make tables and figures from evaluations"
     DESCRIPTION = (
@@ -60,18 +61,9 @@ class ReportCommand:
         "FOLDER",
     )
     figure_format: str = option("svg, png or pdf (default: {default})", default="svg")
-    html: str | None = option(
-        "also write one HTML page: tables, figures, examples by id, provenance", "FILE"
-    )
-    with_text: bool = option(
-        "with --html: show the sentences of examples, with the masked tokens marked, next to their "
-        "ids; needs --corpus; do not use it for pages that you publish",
-        default=False,
-    )
     parser: str | None = options.PARSER()
     corpus: tuple[str, ...] = option(
-        "corpus of a run, for --parser or --with-text; repeat the option for runs on several "
-        "corpora",
+        "corpus of a run, for --parser; repeat the option for runs on several corpora",
         "CORPUS",
         default=(),
     )
@@ -86,14 +78,9 @@ class ReportCommand:
         """Read the runs, make the tables."""
         tables = self._tables()
         options.check_file("--output", self.output)
-        options.check_file("--html", self.html)
         options.check_no_run("--figures", self.figures)
-        if self.html and self.output and Path(self.html).resolve() == Path(self.output).resolve():
-            raise UnmaskError(
-                f"--html and --output are two files, and both are {quoted(self.html, limit=150)}; "
-                "rename one"
-            )
-        self._check_corpus()
+        if (self.parser is None) != (not self.corpus):
+            raise UnmaskError("--parser reads the texts of --corpus; give both, or neither")
 
         from unmask.evaluation.reports.figures import draw
         from unmask.evaluation.reports.reporting import report
@@ -103,8 +90,8 @@ class ReportCommand:
         runs = [read_run(Path(folder)) for folder in self.runs]
         resampling = Resampling(resamples=self.resamples, seed=self.seed)
         result = report(runs, resampling=resampling, baseline=self.baseline)
-        if self.corpus:
-            result = _with_corpora(result, self)
+        if self.parser is not None:
+            result = _with_syntax(result, self.parser, map(self.reading.spec, self.corpus))
         if self.table and result.baseline is None and any(map(_has_baseline, tables)):
             raise UnmaskError(
                 "differences are to mlm, which was not measured; give --baseline NAME"
@@ -115,16 +102,9 @@ class ReportCommand:
             if len(result.runs) != 1:
                 raise UnmaskError(f"--copy-to copies one run, not {len(result.runs)}; give one RUN")
             copy_run(result.runs[0], self.copy_to)
-        written: list[str | Path] = []
         if self.figures is not None:
-            written += draw(result, Path(self.figures), self.figure_format, say=options.say)
-        if self.html is not None:
-            from unmask.evaluation.reports.html.page import page
-
-            _write(page(result), self.html)
-            written.append(self.html)
-        for path in written:
-            print(f"wrote {printable(str(path))}", file=sys.stderr)
+            for path in draw(result, Path(self.figures), self.figure_format, say=options.say):
+                print(f"wrote {printable(str(path))}", file=sys.stderr)
         return 0
 
     def _tables(self) -> list[str]:
@@ -146,31 +126,15 @@ class ReportCommand:
             raise UnmaskError("json holds results and differences; leave --table out, or take csv")
         return named
 
-    def _check_corpus(self) -> None:
-        """Texts are read where something is made of them, and shown where that was asked for."""
-        if self.with_text and self.html is None:
-            raise UnmaskError("--with-text is for the page of --html; give a file with --html")
-        if not self.corpus:
-            for option, given in (("--parser", self.parser), ("--with-text", self.with_text)):
-                if given:
-                    raise UnmaskError(
-                        f"{option} reads the texts of --corpus; give both, or neither"
-                    )
-        elif self.parser is None and not self.with_text:
-            raise UnmaskError("--corpus is read for --parser or --with-text; give one of them too")
 
-
-def _with_corpora(report: "Report", chosen: ReportCommand) -> "Report":
-    """The report with what is made of texts; a run and its corpus are matched by a hash."""
-    from unmask.evaluation.reports.reporting import with_syntax, with_text
+def _with_syntax(report: "Report", parser: str, corpora: Iterable["CorpusSpec"]) -> "Report":
+    """The report with syntactic distances; a run and its corpus are matched by a hash."""
+    from unmask.evaluation.reports.reporting import with_syntax
     from unmask.evaluation.reports.syntax import spacy_parser
     from unmask.records.corpora import read_corpus
 
-    parse = None if chosen.parser is None else spacy_parser(chosen.parser)
-    corpora = [read_corpus(chosen.reading.spec(place)) for place in chosen.corpus]
-    if parse is not None:
-        report = with_syntax(report, corpora, parse)
-    return with_text(report, corpora) if chosen.with_text else report
+    parse = spacy_parser(parser)
+    return with_syntax(report, list(map(read_corpus, corpora)), parse)
 
 
 def _document(report: "Report", tables: list[str], format: str) -> str:

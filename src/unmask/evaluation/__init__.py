@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from unmask.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unmask.evaluation.reports.html.frontier import frontier_points as frontier_points
+    from unmask.evaluation.reports.figures import frontier_points as frontier_points
     from unmask.evaluation.reports.reporting import report as report
     from unmask.evaluation.request import EvaluationRequest as EvaluationRequest
     from unmask.evaluation.request import evaluate as evaluate

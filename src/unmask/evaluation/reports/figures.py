@@ -17,15 +17,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.durable import make_folder, write_text
+from unmask.errors import UnmaskError
 from unmask.evaluation.reports.distance import LEAST_COUNT, DistanceBin, by_setting
 from unmask.evaluation.reports.rendering import comma_separated
 from unmask.evaluation.reports.reporting import Report, table
+from unmask.evaluation.reports.summary import Summary
 from unmask.evaluation.reports.tables import shown_setting
 from unmask.evaluation.rows import Group
 from unmask.plots.ranges import axis_range, mark_outside, outside
 from unmask.plots.saving import library, plain_text, save_figure, wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
-from unmask.printable import listed, printable
+from unmask.plots.trade_off import Point
+from unmask.printable import listed, printable, quoted
 from unmask.resampling import Estimate
 
 if TYPE_CHECKING:
@@ -105,6 +108,39 @@ def distance_figure(bins: Sequence[DistanceBin], *, title: str, axis_label: str)
     figure.set_size_inches(_WIDTH, _HEIGHT + 0.18 * rows)
     plain_text(figure)
     return figure
+
+
+def frontier_points(
+    summaries: Iterable[Summary], forward_passes: Mapping[str, float]
+) -> list[Point]:
+    """Points of a run's summaries of one setting, for `unmask.plots.frontier`.
+
+    Args:
+        summaries: Summaries of a `report`.
+        forward_passes: What a pair costs, by construction.
+    Returns:
+        A point per construction.
+    Raises:
+        UnmaskError: What a construction costs is missing.
+    Examples:
+        >>> from unmask.evaluation import frontier_points, read_run, report
+        >>> from unmask.resampling import Resampling
+        >>> combined = report([read_run("results")], resampling=Resampling(resamples=100))
+        >>> points = frontier_points(combined.summaries(), {"log-pool": 500})
+        >>> [point.construction for point in points]
+        ['log-pool']
+    """
+    measured = [one for one in summaries if one.pairwise_ppl is not None]
+    if len({one.group.setting for one in measured}) > 1:
+        raise UnmaskError("a frontier is of one setting: give the summaries of one model and mask")
+    unknown = {one.group.construction for one in measured} - forward_passes.keys()
+    if unknown:
+        raise UnmaskError(f"what does {quoted(min(unknown))} cost? Give its forward passes")
+    return [
+        Point(name, forward_passes[name], *map(math.log, (ppl.value, ppl.low, ppl.high)))
+        for one in measured
+        if (ppl := one.pairwise_ppl) and (name := one.group.construction)
+    ]
 
 
 def described(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> str:

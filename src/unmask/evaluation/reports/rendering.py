@@ -1,4 +1,4 @@
-"""Tables written out: aligned text, Markdown, LaTeX and CSV; the cells of a page's HTML.
+"""Tables written out: aligned text, Markdown, LaTeX and CSV.
 
 All but CSV are for readers: settings that all rows share stand in the title, and an estimate is one
 cell. CSV is for programs: every column, full precision, four columns per estimate.
@@ -33,7 +33,7 @@ class RenderedCell:
     marked: bool = False
 
 
-def shown_rows(table: ReportTable) -> list[list[RenderedCell]]:
+def _shown_rows(table: ReportTable) -> list[list[RenderedCell]]:
     """The cells of a table as readers see them, in every format but CSV."""
     shown = []
     for row in table.rows:
@@ -118,7 +118,7 @@ def _written(
         number = f"{cell.text} {cell.interval}".rstrip().replace("-", minus)
         return mark(number) if cell.marked else number
 
-    return [[one(cell) for cell in row] for row in shown_rows(table)]
+    return [[one(cell) for cell in row] for row in _shown_rows(table)]
 
 
 def _shown(column: Column, cell: Cell, *, few: bool) -> RenderedCell:

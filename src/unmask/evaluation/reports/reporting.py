@@ -5,7 +5,7 @@ Needs no model: a report can be made where none runs.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -44,8 +44,7 @@ class Report:
     """Runs that are reported together.
 
     `syntactic` has a distance for examples by run, in the order of the runs, where texts were
-    parsed; `apart` what was left out of it. `texts` are the sentences by corpus and id, where they
-    are to be shown.
+    parsed; `apart` what was left out of it.
     """
 
     runs: tuple[EvaluationRun, ...]
@@ -53,7 +52,6 @@ class Report:
     baseline: str | None
     syntactic: tuple[Mapping[str, int], ...] = ()
     apart: tuple[Mapping[str, int], ...] = ()
-    texts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def rows(self) -> list[ResultRow]:
@@ -161,11 +159,6 @@ def with_syntax(report: Report, corpora: Sequence[Corpus], parse: Parser) -> Rep
         syntactic=tuple(one.by_example for one in distances),
         apart=tuple(one.apart for one in distances),
     )
-
-
-def with_text(report: Report, corpora: Sequence[Corpus]) -> Report:
-    """The report with the sentences of its examples: for readers who may see the corpus."""
-    return replace(report, texts=_texts(report, corpora))
 
 
 def _by_distance(report: Report, kind: str) -> ReportTable:
