@@ -34,7 +34,7 @@ from unmask.settings import Settings
 
 try:
     from lm_eval.api.model import LM
-    from lm_eval.api.registry import register_model
+    from lm_eval.api.registry import model_registry
     from lm_eval.utils import (
         get_rolling_token_windows,
         make_disjoint_window,
@@ -53,7 +53,6 @@ _PATIENCE = timedelta(weeks=52)
 _NO_TEXT_BEFORE = -1
 
 
-@register_model("unmask")
 class UnmaskLM(LM):  # type: ignore[misc]  # the harness has no types
     """A masked LM as lm-evaluation-harness asks it.
 
@@ -114,8 +113,11 @@ class UnmaskLM(LM):  # type: ignore[misc]  # the harness has no types
         """From `model_args`, which come before options of the harness."""
         if "pretrained" not in arg_dict:
             raise UnmaskError("model_args name no model; begin them with pretrained=NAME or FOLDER")
-        given = {k: v for k, v in (additional_config or {}).items() if v is not None}
-        return cls(**{**given, **arg_dict})
+        defaults = {k: v for k, v in (additional_config or {}).items() if v is not None}
+        # the harness's default, one row at a time, only costs time: no number depends on it
+        if str(defaults.get("batch_size")) == "1":
+            defaults["batch_size"] = "auto"
+        return cls(**{**defaults, **arg_dict})
 
     # --- what is asked ---------------------------------------------------------------------------
 
@@ -316,6 +318,11 @@ def _part(
         words=tuple(words),
         unknown_words=(),
     )
+
+
+# where the harness has scanned entry points, the name already leads to this class
+if "unmask" not in model_registry:
+    model_registry.register("unmask", target=UnmaskLM)
 
 
 # --- arguments of a model ------------------------------------------------------------------------

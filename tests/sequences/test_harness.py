@@ -392,6 +392,36 @@ def test_options_of_the_command_line_that_suit_masked_models() -> None:
     assert unmask.harness._with_own_defaults(["ls", "tasks"]) == ["ls", "tasks"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "rows"), [({}, None), ({"batch_size": 1}, 1), ({"batch_size": 4}, 4)]
+)
+def test_the_harness_default_of_one_row_at_a_time_is_not_taken(
+    arguments: dict[str, Any], rows: int | None, tmp_path: Path
+) -> None:
+    model_args = {"pretrained": saved("bert", tmp_path / "bert"), **arguments}
+    defaults = {"batch_size": 1, "max_batch_size": None, "device": None}
+    assert UnmaskLM.create_from_arg_obj(model_args, defaults)._batch_size == rows
+
+
+@pytest.mark.slow
+def test_a_scan_of_entry_points_finds_the_model() -> None:
+    # a scanner puts the entry point into the registry, which loads it when the model is asked for
+    code = """
+import sys
+from importlib.metadata import entry_points
+import lm_eval.models
+from lm_eval.api.model import LM
+from lm_eval.api.registry import get_model, model_registry
+(point,) = entry_points(group="lm_eval.models", name="unmask")
+model_registry.register("unmask", target=point)
+assert "unmask.harness" not in sys.modules
+model = get_model("unmask")
+from unmask.harness import UnmaskLM
+assert model is UnmaskLM and issubclass(model, LM)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.slow
 def test_without_the_extra_one_line_says_what_to_install() -> None:
     code = """
