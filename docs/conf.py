@@ -39,7 +39,6 @@ folders_shown = [
     "results/table1-english-distil",
     "results/table1-tiny-english",
     "results/tables",
-    "results/tuning",
 ]
 # addresses of pages that were merged into others, and where their readers go
 redirects = {

@@ -1,12 +1,11 @@
 """Train tiny-english further with any share of its tokens masked: any-rate, and its figures.
 
-    python runs/any_rate.py train --assets DIR --output OUT
+    python runs/any_rate.py train --assets DIR --output OUT --passes 200000
     python runs/any_rate.py measure models/tiny-english models/any-rate --assets DIR \\
         --output OUT.jsonl
 
-`train` is `unmask tune --masks any` on the corpora of tiny-english, without what is measured and
-without the sentences that runs/train_small_mlm.py held out. Stopped and started again it goes on
-from its last checkpoint; the finished model is in any-rate/model, and as float16 in any-rate.
+`train` learns from the corpora of tiny-english, without what is measured and without the sentences
+that runs/train_small_mlm.py held out, and writes a Hugging Face folder with weights as float16.
 
 `measure`: for every model, on the first sentences of SNLI dev and of what tiny-english held out of
 WikiText-2, in hashed order. `masked`: the NLL in nats per masked token at four mask rates, at least
@@ -17,10 +16,11 @@ the first model, sentence by sentence.
 """
 
 import argparse
+import itertools
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,65 +28,100 @@ import marked_page
 import torch
 from measure_mlm import first
 from one_line import in_one_line
-from small_mlm_data import generator, split
+from small_mlm_data import (
+    MASK,
+    PAD,
+    SPECIAL,
+    MaskedBatch,
+    batches,
+    encode,
+    generator,
+    padded,
+    split,
+)
+from torch import Tensor
 from torch.nn.functional import cross_entropy
-from train_small_mlm import export, read_corpora
+from train_small_mlm import export, new_optimizer, read_corpora, take_step
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 import unmask
 from unmask.printable import printable
 from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.training import Tuning, tune
-from unmask.training.masking import Vocabulary
-from unmask.training.network import Network
-from unmask.training.texts import Batch, ordinary_tokens, padded
 
 LEARNT = ("snli/train-sentences.txt", "english/tatoeba.txt", "english/wikitext2-sentences.txt")
 MEASURED = ("snli/dev.tsv", "snli/test.jsonl", "xsum/test-1000.txt")
 RATES = (0.15, 0.5, 0.9, 1.0)
 ORDERS = ("left-to-right", "surest", "margin")
 BATCH = 32
+# of a batch that is learnt from, padding included
+CELLS = 2048
+WARM_UP = 0.06
 # the corpus whose sentences are scored too
 SCORED = "SNLI dev"
 
 
-def corpora(assets: Path) -> tuple[list[str], list[list[str]], list[str]]:
-    """Texts to learn from, those held out of each corpus, and those measured."""
+def corpora(assets: Path) -> tuple[list[str], list[list[str]]]:
+    """Texts to learn from, and those held out of each corpus: none that is measured."""
     places = [str(assets / "data" / name) for name in LEARNT]
-    others = [str(assets / "data" / name) for name in MEASURED]
-    kept, _ = read_corpora(places, others)
-    parts = [split(sentences) for sentences in kept]
-    measured = [one.text for place in others for one in read_corpus(CorpusSpec(place)).sentences]
-    return [text for part, _ in parts for text in part], [held for _, held in parts], measured
+    corpora, _ = read_corpora(places, [str(assets / "data" / name) for name in MEASURED])
+    parts = [split(sentences) for sentences in corpora]
+    return [text for texts, _ in parts for text in texts], [held_out for _, held_out in parts]
 
 
 def train(options: argparse.Namespace) -> None:
-    texts, held_out, measured = corpora(options.assets)
-    tuning = Tuning(
-        masks="any",
-        passes=options.passes,
-        learning_rate=options.rate,
-        evaluations=4,
-        patience=0,
-        keep="last",
-        seed=options.seed,
-    )
-    tuned = tune(
-        unmask.load(options.model),
-        texts,
-        options.output / "model",
-        tuning,
-        without=[*measured, *(text for some in held_out for text in some)],
-        name=Path(options.model).name,
-        corpora=[Path(name).name for name in LEARNT],
-        progress=False,
-        say=say,
-    )
-    lm: Any = unmask.load(tuned.folder)
-    export(lm.model.model, lm.tokenizer, options.output)
+    texts, _ = corpora(options.assets)
+    model = AutoModelForMaskedLM.from_pretrained(options.model, dtype=torch.float32).train()
+    tokenizer = AutoTokenizer.from_pretrained(options.model)
+    ids = encode(tokenizer, texts, model.config.max_position_embeddings)
+    losses = learn(model, ids, options.passes, options.rate, options.seed)
+    say(f"{options.passes:,} forward passes; the last step's loss is {losses[-1]:.3f} nats")
+    export(model, tokenizer, options.output)
+
+
+def learn(
+    model: Any, sentences: Sequence[Sequence[int]], passes: int, peak: float, seed: int
+) -> list[float]:
+    """Train on so many sentences, epoch after epoch; the loss of every step.
+
+    The learning rate rises over the first 6% of the passes and falls to 0 over the rest.
+    """
+    optimizer, losses, done = new_optimizer(model), list[float](), 0
+    for step, batch in enumerate(training_batches(sentences, seed)):
+        ids = batch[: passes - done]
+        done += len(ids)
+        rate = peak * min(done / (WARM_UP * passes), (passes - done) / ((1 - WARM_UP) * passes))
+        masked = mask_any_share(ids, generator(seed, "masks", step))
+        losses.append(take_step(model, optimizer, masked, rate))
+        if done == passes:
+            break
+    return losses
+
+
+def training_batches(sentences: Sequence[Sequence[int]], seed: int) -> Iterator[Tensor]:
+    for epoch in itertools.count():
+        yield from batches(sentences, CELLS, generator(seed, "epoch", epoch))
+
+
+def mask_any_share(ids: Tensor, draw: torch.Generator) -> MaskedBatch:
+    """Mask l of the L tokens of a sentence, l from 1 to L as likely; each weighs L / l.
+
+    The loss is then the mean, over all orders, of the negative log-probability of unmasking a
+    sentence in that order, in nats per token. The plain mean would give 10 masked tokens ten times
+    the weight of a single one, and so neglect the last steps of every order.
+    """
+    places = ids >= len(SPECIAL)
+    counts = places.sum(1, keepdim=True)
+    share = 1 - torch.rand((len(ids), 1), generator=draw, dtype=torch.float64)
+    masked = (share * counts).ceil().long()
+    scores = torch.rand(ids.shape, generator=draw).masked_fill(~places, 2.0)
+    chosen = places & (scores.argsort(1).argsort(1) < masked)
+    weights = (counts / masked).expand_as(chosen)[chosen]
+    hidden = torch.where(chosen, MASK, ids)
+    return MaskedBatch(hidden, (ids != PAD).long(), chosen, ids[chosen], weights)
 
 
 def measure(options: argparse.Namespace) -> None:
-    _, held_out, _ = corpora(options.assets)
+    _, held_out = corpora(options.assets)
     dev = read_corpus(CorpusSpec(str(options.assets / "data" / MEASURED[0])))
     sources = {
         SCORED: [one.text for one in dev.sentences],
@@ -111,8 +146,6 @@ def measure(options: argparse.Namespace) -> None:
 @torch.no_grad()
 def masked(lm: Any, texts: Sequence[str]) -> dict[str, list[tuple[float, int]]]:
     """At every rate, of each sentence the sum of the losses and how many tokens are masked."""
-    network = Network(lm)
-    vocabulary = Vocabulary(lm.model.mask_id, ordinary_tokens(lm))
     ids = [lm.tokenizer(text)["input_ids"] for text in texts]
     order = sorted(range(len(texts)), key=lambda number: len(ids[number]))
     sums: dict[str, list[tuple[float, int]]] = {}
@@ -120,8 +153,8 @@ def masked(lm: Any, texts: Sequence[str]) -> dict[str, list[tuple[float, int]]]:
         values = sums[f"masked {rate:.2f}"] = [(math.nan, 0)] * len(texts)
         for start in range(0, len(order), BATCH):
             some = order[start : start + BATCH]
-            batch = padded([ids[number] for number in some], network.padding)
-            places = vocabulary.places(batch)
+            batch = padded([ids[number] for number in some])
+            places = batch >= len(SPECIAL)
             # by sentence, so that the same tokens are masked for every model and batch
             scores = torch.full(places.shape, 2.0)
             for row, number in enumerate(some):
@@ -131,9 +164,10 @@ def masked(lm: Any, texts: Sequence[str]) -> dict[str, list[tuple[float, int]]]:
             # the one with the lowest score at least
             lowest = scores == scores.amin(dim=1, keepdim=True)
             chosen = places & ((scores < rate) | lowest)
-            hidden = Batch(torch.where(chosen, vocabulary.mask_id, batch.ids), batch.attention)
-            logits = network.logits(hidden, chosen).double()
-            losses = cross_entropy(logits, batch.ids[chosen], reduction="none")
+            hidden = torch.where(chosen, MASK, batch)
+            attention = (batch != PAD).long()
+            logits = lm.model.model(input_ids=hidden, attention_mask=attention).logits[chosen]
+            losses = cross_entropy(logits.double(), batch[chosen], reduction="none")
             counts = chosen.sum(1).tolist()
             for number, part in zip(some, losses.split(counts), strict=True):
                 values[number] = (float(part.sum()), len(part))

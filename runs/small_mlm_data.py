@@ -43,12 +43,16 @@ _CHOSEN, _AS_MASK, _AS_RANDOM = 0.15, 0.8, 0.1
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """Sentences of nearly one length with tokens hidden: `targets` are what stood at `chosen`."""
+    """Sentences of nearly one length with tokens hidden: `targets` are what stood at `chosen`.
+
+    `weights` are those of the targets in the mean of the losses, None if all are as heavy.
+    """
 
     ids: Tensor
     attention: Tensor
     chosen: Tensor
     targets: Tensor
+    weights: Tensor | None = None
 
 
 def generator(*parts: object) -> torch.Generator:
@@ -130,10 +134,10 @@ def batches(sentences: Sequence[Sequence[int]], cells: int, draw: torch.Generato
             groups.append([])
         groups[-1].append(place)
     shuffled = torch.randperm(len(groups), generator=draw).tolist()
-    return [_padded([sentences[place] for place in groups[number]]) for number in shuffled]
+    return [padded([sentences[place] for place in groups[number]]) for number in shuffled]
 
 
-def _padded(sentences: Sequence[Sequence[int]]) -> Tensor:
+def padded(sentences: Sequence[Sequence[int]]) -> Tensor:
     longest = max(map(len, sentences))
     return torch.tensor([[*one, *[PAD] * (longest - len(one))] for one in sentences])
 

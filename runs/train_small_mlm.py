@@ -130,10 +130,13 @@ def new_optimizer(model: BertForMaskedLM) -> AdamW:
 
 
 def loss_sum(model: BertForMaskedLM, batch: MaskedBatch) -> Tensor:
-    """Of all chosen tokens; logits are computed for those alone."""
+    """Of all chosen tokens, each times its weight; logits are computed for those alone."""
     states = model.bert(input_ids=batch.ids, attention_mask=batch.attention).last_hidden_state
     logits = model.cls(states[batch.chosen])
-    return torch.nn.functional.cross_entropy(logits, batch.targets, reduction="sum")
+    if batch.weights is None:
+        return torch.nn.functional.cross_entropy(logits, batch.targets, reduction="sum")
+    losses = torch.nn.functional.cross_entropy(logits, batch.targets, reduction="none")
+    return (batch.weights * losses).sum()
 
 
 def training_batches(data: Data, plan: Plan, start: int) -> Iterator[MaskedBatch]:
@@ -157,7 +160,8 @@ def training_batches(data: Data, plan: Plan, start: int) -> Iterator[MaskedBatch
 def take_step(model: BertForMaskedLM, optimizer: AdamW, batch: MaskedBatch, rate: float) -> float:
     for group in optimizer.param_groups:
         group["lr"] = rate
-    loss = loss_sum(model, batch) / len(batch.targets)
+    heavy = len(batch.targets) if batch.weights is None else batch.weights.sum()
+    loss = loss_sum(model, batch) / heavy
     optimizer.zero_grad()
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -60,7 +60,6 @@ LONGEST = {
     "test_ray_jobs.py",
     "test_sketch.py",
     "test_snippets.py",
-    "test_tune.py",
     "test_tutorial_claims.py",
     "test_variants.py",
 }

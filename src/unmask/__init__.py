@@ -71,9 +71,6 @@ if TYPE_CHECKING:
     from unmask.tables.source import MaskedMarginals as MaskedMarginals
     from unmask.text.cloze import Cloze as Cloze
     from unmask.text.support import Support as Support
-    from unmask.training.tuning import Tuning as Tuning
-    from unmask.training.work import Tuned as Tuned
-    from unmask.training.work import tune as tune
 
 __all__, __getattr__ = lazy_names(__name__)
 

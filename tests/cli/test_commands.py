@@ -92,7 +92,7 @@ def test_an_option_of_several_commands_has_one_help() -> None:
             for one in declared(command):
                 helps.setdefault(one.name, set()).add(one.option.help)
     shared = [one.name for one in fields(options.Running)] + ["model", "sequence"]
-    # tune takes its model by place
+    # head takes its model by place
     assert {name: len(helps[name]) for name in shared if len(helps[name]) > 1} == {"model": 2}
 
 

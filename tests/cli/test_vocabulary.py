@@ -35,7 +35,6 @@ DIFFERENT = {
     "sequence": "can be left out of an assay (variants)",
     "examples": "of a cost, or per mask (evaluate)",
     "max_passes": "a visitor of the demo waits, and one joint needs fewer (consistency)",
-    "passes": "of a whole training (tune), or of one text",
     "exact": "of constructions, or of one joint (consistency)",
     "model": "not needed to compare what was measured (consistency)",
 }
@@ -59,7 +58,7 @@ def test_commands_over_rows_have_the_same_options() -> None:
         # they have measures, or all of them
         others = {"method"} if name in ("dependence", "consistency") else set()
         assert shared - names <= others, name
-    for name in ("mutations", "landscape", "evaluate", "tune"):
+    for name in ("mutations", "landscape", "evaluate"):
         assert "dry_run" in {one.name for one in declared(_COMMANDS[name])}, name
 
 

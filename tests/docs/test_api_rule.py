@@ -18,7 +18,7 @@ CLASSES = (unmask.LanguageModel, unmask.Joint)
 # answers that are asked further questions: their own methods are what they are for
 ANSWERS = ("Cloze", "PairTables", "Support")
 # constructors of values, and jobs
-TAKE_A_MODEL = {"LanguageModel", "tune"}
+TAKE_A_MODEL = {"LanguageModel"}
 
 
 def public_methods(owner: type) -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -76,7 +76,7 @@ def test_no_public_function_asks_a_model_in_place_of_a_method() -> None:
 def test_results_have_a_dictionary() -> None:
     assert {"TextScore", "Joint", "DependenceMap", "Landscape", "Samples", "Cost"} <= set(RESULTS)
     parts = ["Agreement", "Dependence", "Draw", "Epistasis", "Fill", "Frequency", "Mixing"]
-    parts += ["Mutation", "PairMetrics", "Place", "Tuned", "WordScore"]
+    parts += ["Mutation", "PairMetrics", "Place", "WordScore"]
     for name in {*RESULTS, *parts} - {*ANSWERS}:
         assert callable(getattr(getattr(unmask, name), "to_dict", None)), name
 

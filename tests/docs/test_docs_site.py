@@ -190,7 +190,6 @@ def test_a_notebook_is_shown_and_a_folder_listed(tmp_path: Path) -> None:
         "results/table1-tiny-english/d.csv",
         "results/table1-english-distil/e.csv",
         "results/tables/g.csv",
-        "results/tuning/f.csv",
     ):
         (docs / name).parent.mkdir(parents=True)
         (docs / name).write_text("1", "utf-8")

@@ -15,7 +15,7 @@ import unmask
 from unmask.constructions.registered import REGISTERED
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("unmask", "unmask.evaluation", "unmask.training", "unmask.plots", "unmask.sequences")
+PACKAGES = ("unmask", "unmask.evaluation", "unmask.plots", "unmask.sequences")
 ASKED = (unmask.LanguageModel, unmask.Joint)
 ASKED_NAMES = [one.__name__ for one in ASKED]
 # arguments that mean the same wherever they are

@@ -27,7 +27,7 @@ CONCEPTS = sorted((ROOT / "docs" / "concepts").glob("*.md"))
 MANIFESTS = sorted((FOLDER / "kubernetes").glob("*.yaml"))
 COMMANDS = {
     *("fill", "pairs", "score", "merge", "variants", "mutations", "landscape", "dependence"),
-    *("consistency", "cost", "evaluate", "report", "tune", "head"),
+    *("consistency", "cost", "evaluate", "report", "head"),
 }
 # what variables of the pages may stand for
 VARIABLES = {

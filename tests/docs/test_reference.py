@@ -13,11 +13,10 @@ sys.path.insert(0, str(ROOT / "runs"))
 import command_help  # noqa: E402
 
 FOLDER = ROOT / "docs" / "reference"
-PACKAGES = ("unmask", "unmask.plots", "unmask.evaluation", "unmask.sequences", "unmask.training")
+PACKAGES = ("unmask", "unmask.plots", "unmask.evaluation", "unmask.sequences")
 # names that a package offers again
 ELSEWHERE = {
     "unmask.evaluation.evaluate",
-    *(f"unmask.training.{name}" for name in ("tune", "Tuned", "Tuning")),
 }
 
 

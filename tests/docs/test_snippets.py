@@ -203,7 +203,7 @@ class Reader:
 
     def _with_stand_in(self, words: Sequence[str]) -> list[str]:
         found = list(words)
-        if found[0] in ("tune", "head"):
+        if found[0] == "head":
             found[1] = snippets.stand_in(found[1], self.models)
         for place, word in enumerate(found[:-1]):
             # a model that a command before has made is taken as it is

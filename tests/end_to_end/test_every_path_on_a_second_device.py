@@ -9,19 +9,17 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import killable
 import numpy as np
 import pytest
 import strict_device
 import tiny_models
 import torch
-from safetensors.torch import load_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import unmask
@@ -30,7 +28,6 @@ from unmask.constructions import CONSTRUCTIONS, constructions_of
 from unmask.constructions.solvers import pair_passes
 from unmask.evaluation.run import read_run
 from unmask.model import devices
-from unmask.training import Tuning, tune
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -77,12 +74,11 @@ class Place:
     def run(self, command: str, *arguments: str, model: str = "bert") -> str:
         """What a command prints on stdout; {folder} is a folder for what it writes."""
         given = [one.replace("{folder}", str(self.folder)) for one in arguments]
-        named = (
-            [str(self.models / model)] if command == "tune" else ["-m", str(self.models / model)]
-        )
         out, err = StringIO(), StringIO()
         with redirect_stdout(out), redirect_stderr(err):
-            code = cli.main([command, *named, *given, "--device", self.device])
+            code = cli.main(
+                [command, "-m", str(self.models / model), *given, "--device", self.device]
+            )
         assert code == 0, err.getvalue()
         return out.getvalue()
 
@@ -435,28 +431,6 @@ def _(place: Place) -> object:
     return pipeline(TWO)
 
 
-@path("gradients and dropout, with which to tune")
-def _(place: Place) -> object:
-    weight = torch.nn.Parameter(torch.linspace(-1, 1, 12).to(place.device))
-    with devices.seeded_random_numbers(weight.device, 3):
-        torch.nn.functional.dropout(weight * weight, 0.5).sum().backward()
-    assert weight.grad is not None
-    return weight.grad.cpu()
-
-
-@path("tune")
-def _(place: Place) -> object:
-    states = torch.get_rng_state(), strict_device.MODULE.get_rng_state()
-    plan = Tuning(
-        passes=64, compatibility=0.5, marginals=0.5, tokens=3, every=2, batch_tokens=128,
-        evaluations=2, learning_rate=1e-3,
-    )  # fmt: skip
-    tuned = tune(place.load("bert"), TEXTS, place.folder / "tuned", plan, corpora=["made up"])
-    assert torch.equal(torch.get_rng_state(), states[0])
-    assert torch.equal(strict_device.MODULE.get_rng_state(), states[1])
-    return tuned.evaluations, load_file(tuned.folder / "model.safetensors")
-
-
 @path("the command fill")
 def _(place: Place) -> object:
     return json.loads(place.run("fill", TWO, "--json", "--exact", "--batch-size", "64"))
@@ -495,14 +469,6 @@ def _(place: Place) -> object:
     names = {row.device for row in rows}
     assert names == {"cpu" if place.device == "cpu" else "Strict Stand-in"}
     return rows
-
-
-@path("the command tune")
-def _(place: Place) -> object:
-    arguments = ("{folder}/texts.txt", "--passes", "60", "--evaluations", "1", "--bfloat16")
-    place.run("tune", *arguments, "-o", "{folder}/commanded")
-    # of the stand-in, autocasting is none: the weights differ
-    return sorted(load_file(place.folder / "commanded" / "model.safetensors"))
 
 
 @path("the command cost")
@@ -561,32 +527,9 @@ def places(models: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Place
     return found
 
 
-# torch counts its devices at the first backward pass of a process: training needs a new one
-TRAIN = [name for name in PATHS if "tune" in name]
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*dense logits")
-@pytest.mark.parametrize("name", [name for name in PATHS if name not in TRAIN])
+@pytest.mark.parametrize("name", PATHS)
 def test_a_path_gives_the_numbers_of_the_cpu(name: str, places: list[Place]) -> None:
     here, there = (PATHS[name](place) for place in places)
     assert_same(here, there)
-
-
-@pytest.mark.slow
-def test_paths_that_train_give_them_too(places: list[Place], tmp_path: Path) -> None:
-    assert len(TRAIN) == 3
-    log = tmp_path / "log"
-    # without the models that other paths have loaded
-    code = killable.call(_train, [replace(place) for place in places], str(log))
-    assert code == 0, log.read_text()[-4000:]
-    assert log.read_text().endswith("3 passed\n")
-
-
-def _train(places: list[Place], log: str) -> None:
-    killable.write_to(log)
-    with stand_in():
-        for name in TRAIN:
-            here, there = (PATHS[name](place) for place in places)
-            assert_same(here, there)
-    print(len(TRAIN), "passed", flush=True)

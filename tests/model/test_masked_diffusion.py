@@ -16,10 +16,6 @@ from unmask.cli import main
 from unmask.jobs.identify import identify
 from unmask.jobs.model_identity import model_changes
 from unmask.jobs.model_source import ModelSource
-from unmask.model.masked_lm import first_blank
-from unmask.training.masking import Vocabulary, mask_any_share
-from unmask.training.network import Network
-from unmask.training.texts import generator, ordinary_tokens, padded
 
 TOLERANCE = 1e-5
 # after three special tokens
@@ -281,32 +277,6 @@ def test_with_a_shift_it_has_the_numbers_of_the_model_in_place(
             other.score(texts, method=method), lm.score(texts, method=method), strict=True
         ):
             assert ours.score == pytest.approx(theirs.score, abs=TOLERANCE)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*not a linear function")
-def test_it_is_trained_at_the_position_before(tiny_english: Any, shifted: str) -> None:
-    texts = ["Two dogs are running.", "A man is playing the guitar.", "A cat sat on the mat."]
-    ids = [tiny_english.tokenizer(text)["input_ids"] for text in texts]
-    batch, logits = padded(ids, 0), []
-    for lm in (tiny_english, load(shifted, shift=True)):
-        network = Network(lm)
-        vocabulary = Vocabulary(lm.model.mask_id, ordinary_tokens(lm), first_blank(lm.model))
-        masked = mask_any_share(batch, vocabulary, generator("any"))
-        logits.append(network.logits(masked.batch, masked.chosen))
-    torch.testing.assert_close(*logits, atol=1e-4, rtol=0)
-    assert not vocabulary.places(batch)[:, 0].any()
-
-
-def test_a_model_that_takes_no_mask_of_padding_is_tuned(dream: str, tmp_path: Path) -> None:
-    lm = load(dream, shift=True)
-    texts = [f"{start} cat sat on the {mat}" for start in ("the", "a") for mat in WORDS]
-    tuning = unmask.Tuning(masks="any", passes=30, evaluations=1, learning_rate=0.01, keep="last")
-    tuned = unmask.tune(lm, [*texts, "the cat", "a dog"], tmp_path / "tuned", tuning)
-    assert tuned.passes == 30
-    assert tuned.kept.loss < tuned.evaluations[0].loss
-    again = load(str(tuned.folder), shift=True)
-    assert again.model.mask_id == lm.model.mask_id
 
 
 # --- presets, a time, jobs -----------------------------------------------------------------------

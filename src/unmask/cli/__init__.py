@@ -27,7 +27,6 @@ from unmask.cli import (
     pairs,
     report,
     score,
-    tune,
     variants,
 )
 from unmask.cli.command import Command, add_options, declared, value
@@ -48,7 +47,6 @@ _COMMANDS: dict[str, type[Command]] = {
     "cost": cost.CostCommand,
     "evaluate": evaluate.EvaluateCommand,
     "report": report.ReportCommand,
-    "tune": tune.TuneCommand,
     "head": head.HeadCommand,
 }
 

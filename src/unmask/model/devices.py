@@ -4,9 +4,7 @@ A GPU computes in float64, so tables stay on it, and torch compiles for it. Any 
 such as Apple's, only runs the model.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -65,18 +63,3 @@ def release_cached_memory() -> None:
     """Return the memory of the accelerator that torch keeps for later tensors."""
     if torch.accelerator.is_available():
         torch.get_device_module().empty_cache()
-
-
-@contextmanager
-def seeded_random_numbers(device: torch.device, seed: int) -> Iterator[None]:
-    """Seed the global generators that a model on a device draws from, and restore them."""
-    if kind_of(device) == "cpu":
-        # not `torch.manual_seed`, which would seed the GPUs as well
-        with torch.random.fork_rng([]):
-            torch.default_generator.manual_seed(seed)
-            yield
-        return
-    options: dict[str, Any] = {"device_type": device.type} if is_gpu(device) else {}
-    with torch.random.fork_rng([device] if is_gpu(device) else [], **options):
-        torch.manual_seed(seed)
-        yield
