@@ -86,7 +86,7 @@ results=${RESULTS:-docs/results}
 published=$results/table1-$name
 new=$temporary/table1-$name
 mkdir "$new"
-# what is published has ids and no text: no page --with-text is made here
+# what is published has ids and no text
 for run in snli-dev snli-dev-sketched snli xsum; do
     [[ ! -d $output/$run ]] || unmask report "$output/$run" --copy-to "$new/$run" > /dev/null
     [[ ! -f $output/$run.predicted.txt ]] || cp "$output/$run.predicted.txt" "$new"

@@ -24,7 +24,6 @@ with nullcontext() if unchecked else checks_of_shapes("unmask"):
     import unmask.cli
     import unmask.joints.metrics
     import unmask.loading
-    import unmask.tables.file
 
 from assets import real_model  # noqa: E402
 from read_once import reading_once  # noqa: E402

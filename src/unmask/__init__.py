@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from unmask.errors import PiecesWarning as PiecesWarning
     from unmask.errors import StoreError as StoreError
     from unmask.errors import SupportError as SupportError
-    from unmask.errors import TablesFileError as TablesFileError
     from unmask.errors import UnknownTokenWarning as UnknownTokenWarning
     from unmask.errors import UnmaskError as UnmaskError
     from unmask.errors import UnmaskWarning as UnmaskWarning
@@ -65,8 +64,6 @@ if TYPE_CHECKING:
     from unmask.settings import Sketch as Sketch
     from unmask.tables.conditional import DenseLogits as DenseLogits
     from unmask.tables.conditional import FactoredLogits as FactoredLogits
-    from unmask.tables.file import load_tables as load_tables
-    from unmask.tables.file import save_tables as save_tables
     from unmask.tables.pair_tables import PairTables as PairTables
     from unmask.tables.source import MaskedMarginals as MaskedMarginals
     from unmask.text.cloze import Cloze as Cloze

@@ -37,10 +37,6 @@ class NumericsError(UnmaskError):
     """A number that had to be finite is not."""
 
 
-class TablesFileError(UnmaskError):
-    """A file holds no tables that this version can read, or they have been changed or damaged."""
-
-
 class CorpusError(UnmaskError):
     """A corpus cannot be read, or its sentences cannot be masked as requested."""
 

@@ -274,17 +274,14 @@ def _(place: Place) -> object:
     return _sketched(place.wide.joint(TWO, settings=QUIET))
 
 
-@path("tables, metrics and their file")
+@path("tables and metrics")
 def _(place: Place) -> object:
     tables = place.lm.tables(TWO, support="vocabulary", settings=QUIET)
-    file = place.folder / "tables.safetensors"
-    unmask.save_tables(tables, file)
-    answers = []
-    for one in (tables, unmask.load_tables(file), unmask.load_tables(file, device=place.device)):
-        joints = {name: unmask.construct(name, one) for name in CONSTRUCTIONS}
-        answers.append(unmask.pair_metrics(joints, one, ("sat", "on")))
-        answers.append({"J": unmask.incompatibility(one), "masked": one.masked.captured})
-    return answers
+    joints = {name: unmask.construct(name, tables) for name in CONSTRUCTIONS}
+    return (
+        unmask.pair_metrics(joints, tables, ("sat", "on")),
+        {"J": unmask.incompatibility(tables), "masked": tables.masked.captured},
+    )
 
 
 @path("dense tables and metrics of a model without an output embedding")
@@ -292,11 +289,9 @@ def _(place: Place) -> object:
     lm = place.load("deberta-v2-new-head")
     tables = lm.tables(TWO, settings=QUIET)
     joints = {name: unmask.construct(name, tables) for name in CONSTRUCTIONS}
-    unmask.save_tables(tables, place.folder / "dense.safetensors")
-    read = unmask.load_tables(place.folder / "dense.safetensors", device=place.device)
     return (
         unmask.pair_metrics(joints, tables, ("▁sat", "▁on")),
-        summary(unmask.construct("ag", read)),
+        summary(joints["ag"]),
         lm.score(TEXTS[:2], settings=QUIET),
         lm.dependence("the cat sat.", samples=4, settings=QUIET).to_rows(),
     )

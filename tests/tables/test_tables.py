@@ -1,4 +1,4 @@
-"""Tables in memory and on disk."""
+"""Tables in memory."""
 
 import gc
 import inspect
@@ -6,7 +6,6 @@ import math
 import os
 import weakref
 from itertools import pairwise
-from pathlib import Path
 
 import examples
 import numpy as np
@@ -29,93 +28,11 @@ def elicited(*, factored: bool = True, **options: int) -> unmask.PairTables:
     return lm.tables("[MASK] [MASK]", settings=unmask.Settings(**options))
 
 
-@pytest.mark.parametrize("limit", [0, 10**9])
-def test_saved_tables_are_the_same_tables(tmp_path: Path, limit: int) -> None:
-    tables = elicited(memory_limit=limit)
-    unmask.save_tables(tables, tmp_path / "pair.safetensors")
-    again = unmask.load_tables(tmp_path / "pair.safetensors", memory_limit=limit)
-    provenance = again.diagnostics()
-    assert (provenance["model"], provenance["text"]) == ("masked LM", "[MASK] [MASK]")
-    assert provenance["positions"] == [0, 1]
-    assert provenance["forward_passes"] == 2 * 9 + 1
-    assert "torch" in provenance["versions"]  # type: ignore[operator]
-    assert again.diagnostics()["tables"] == ("dense" if limit else "factored")
-    assert [list(axis.names) for axis in again.supports] == [list(a.names) for a in tables.supports]
-    for method in unmask.CONSTRUCTIONS:
-        one, other = unmask.construct(method, tables), unmask.construct(method, again)
-        np.testing.assert_array_equal(log_table(one), log_table(other))
-
-
-def test_the_shared_embedding_is_written_once(tmp_path: Path) -> None:
-    tables = elicited(memory_limit=0)
-    unmask.save_tables(tables, tmp_path / "pair.safetensors")
-    from safetensors import safe_open
-
-    with safe_open(tmp_path / "pair.safetensors", framework="pt") as file:
-        names = set(file.keys())
-        assert "a_given_b.left" in names
-        assert "b_given_a.right" not in names
-        assert list(tmp_path.iterdir()) == [tmp_path / "pair.safetensors"]
-
-
-def test_dense_tables_have_the_masked_distributions_too(tmp_path: Path) -> None:
+def test_dense_tables_have_the_masked_distributions_too() -> None:
     dense = elicited(memory_limit=0).dense()
     right = unmask.construct("orders", elicited())
     np.testing.assert_allclose(log_table(unmask.construct("orders", dense)), log_table(right))
-    unmask.save_tables(elicited().dense(), tmp_path / "pair.safetensors")
-    assert unmask.load_tables(tmp_path / "pair.safetensors").has_masked()
-
-
-def test_views_that_overlap_can_be_saved(tmp_path: Path) -> None:
-    ids = torch.arange(6)
-    supports = tuple(unmask.Support(ids[:n], tuple("abcdef"[:n])) for n in (3, 4))
-    logits = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
-    both = (unmask.DenseLogits(logits), unmask.DenseLogits(2 * logits))
-    tables = unmask.PairTables.from_logits(*both, supports=supports)
-    unmask.save_tables(tables, tmp_path / "pair.safetensors")
-    again = unmask.load_tables(tmp_path / "pair.safetensors")
-    assert [one.ids.tolist() for one in again.supports] == [[0, 1, 2], [0, 1, 2, 3]]
-
-
-def test_a_table_and_its_transpose_are_not_taken_for_one(tmp_path: Path) -> None:
-    logits = torch.randn(6, 6, generator=torch.Generator().manual_seed(0))
-    tables = unmask.PairTables.from_logits(unmask.DenseLogits(logits), unmask.DenseLogits(logits.T))
-    unmask.save_tables(tables, tmp_path / "pair.safetensors")
-    again = unmask.load_tables(tmp_path / "pair.safetensors")
-    assert not again.has_masked()
-    every = slice(0, 6)
-    assert torch.equal(again.b_given_a.log_prob(every), tables.b_given_a.log_prob(every))
-
-
-def test_a_wrong_path_costs_nothing(tmp_path: Path) -> None:
-    model = ToyMaskedLM(toy_joint(9, 2))
-    lm = unmask.LanguageModel(model, ToyTokenizer(9))
-    with pytest.raises(unmask.TablesFileError, match="no folder"):
-        unmask.save_tables(lm.tables("[MASK] [MASK]"), tmp_path / "missing" / "pair.safetensors")
-    assert model.rows_asked == 0
-
-
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    from safetensors.torch import save_file
-
-    save_file(
-        {"x": torch.zeros(2)}, tmp_path / "x", metadata={"format": "unmask.tables.pair_tables/1"}
-    )
-    with pytest.raises(
-        unmask.TablesFileError, match="is damaged: it has no aliases; take another copy"
-    ):
-        unmask.load_tables(tmp_path / "x")
-
-
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    from safetensors.torch import save_file
-
-    save_file({"x": torch.zeros(2)}, tmp_path / "other.safetensors")
-    (tmp_path / "text").write_text("no tables here")
-    for name in ("other.safetensors", "text", "missing"):
-        with pytest.raises(unmask.TablesFileError, match=name) as refusal:
-            unmask.load_tables(tmp_path / name)
-        assert "\n" not in str(refusal.value)
+    assert elicited().dense().has_masked()
 
 
 def test_tables_that_do_not_fit_each_other_are_refused() -> None:

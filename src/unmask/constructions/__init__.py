@@ -156,7 +156,7 @@ def construct(method: object, tables: Tables, **options: object) -> Joint:
 
     Args:
         method: Name of a construction.
-        tables: What `LanguageModel.tables` or `load_tables` gives.
+        tables: What `LanguageModel.tables` gives.
         **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
     Returns:
         The joint, with one axis per blank.

@@ -26,7 +26,7 @@ def incompatibility(tables: PairTables) -> float:
     two are the same distribution; if none does, no construction can be faithful to both.
 
     Args:
-        tables: What `LanguageModel.tables` or `load_tables` gives.
+        tables: What `LanguageModel.tables` gives.
     Returns:
         A number from 0 to 1.
     Examples:

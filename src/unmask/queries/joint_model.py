@@ -212,7 +212,7 @@ class JointModel(Guessable):
             support: Tokens that blanks range over, as in `joint`, but no `Sketch`.
             settings: How to run the model: batch size, memory limit, progress.
         Returns:
-            The tables, which `construct` makes joints from and `save_tables` stores.
+            The tables, which `construct` makes joints from.
         Raises:
             ClozeError: The text does not have two blanks.
             SupportError: The support is a `Sketch`, or does not exist.
