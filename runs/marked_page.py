@@ -97,12 +97,16 @@ def _tables(lines: Iterable[str]) -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def _rows(section: str, table: Sequence[Sequence[str]]) -> Iterator[Row]:
-    heads, _, *lines = table
+    first, _, *lines = table
+    heads = [head or f"column {place}" for place, head in enumerate(first, start=1)]
+    # a later column would overwrite an earlier one of the same name
+    if repeated := sorted({head for head in heads if heads.count(head) > 1}):
+        raise UnmaskError(f"a table has two columns named {', '.join(repeated)}: name them apart")
     for cells in lines:
         row = {("section", ""): section}
-        for place, (head, cell) in enumerate(zip(heads, cells, strict=True), start=1):
+        for head, cell in zip(heads, cells, strict=True):
             for part, value in _numbers(cell).items():
-                row[head or f"column {place}", part] = value
+                row[head, part] = value
         yield row
 
 

@@ -332,7 +332,8 @@ def at_passes(fills: Fills, rule: str, passes: Any, lost: Any, target: float) ->
 
 
 def chosen_table(dev: Mapping[str, Fills], test: Mapping[str, Fills]) -> Iterator[str]:
-    yield "| rule |" + "".join(f" {NAMES[c]}: threshold | passes | loss |" for c in test)
+    heads = (f" {NAMES[c]}: {head} |" for c in test for head in ("threshold", "passes", "loss"))
+    yield "| rule |" + "".join(heads)
     yield "|---|" + "---|---|---|" * len(test)
     means = {corpus: (fills.mean(), fills.resampled()) for corpus, fills in test.items()}
     for rule in CURVES:
@@ -382,7 +383,7 @@ def blanks_table(
 ) -> Iterator[str]:
     """Two bounds of the head and one on what is measured, by how many blanks there are."""
     ways = (HEAD, "head 0.2", "mutual-information 0.1")
-    yield "| corpus | blanks | n | one at a time |" + "".join(f" {w} | loss |" for w in ways)
+    yield "| corpus | blanks | n | one at a time |" + "".join(f" {w} | {w}: loss |" for w in ways)
     yield "|---|---|---|---|" + "---|---|" * len(ways)
     kinds = itertools.product(test, (False, True), sizes)
     for corpus, run, (low, high) in kinds:
@@ -424,9 +425,9 @@ def draws_table(
     parts: bool = True,
 ) -> Iterator[str]:
     """What drawn fills lose per blank: in log-probability and in entropy, and both together."""
-    heads = [" KL more |", *[" log-probability less |", " entropy more |"] * parts]
-    yield "| way |" + "".join(f" {shown(c)}: passes |{''.join(heads)}" for c in draws)
-    yield "|---|" + "---|" * (1 + len(heads)) * len(draws)
+    heads = ["passes", "KL more", *["log-probability lost", "entropy more"] * parts]
+    yield "| way |" + "".join(f" {shown(c)}: {head} |" for c in draws for head in heads)
+    yield "|---|" + "---|" * len(heads) * len(draws)
     for way in ways:
         cells = ""
         for fills in draws.values():
@@ -448,7 +449,8 @@ def draws_table(
 
 
 def curve_table(test: Mapping[str, Fills]) -> Iterator[str]:
-    yield "| rule | threshold |" + "".join(f" {NAMES[c]}: passes | loss |" for c in test)
+    heads = (f" {NAMES[c]}: {head} |" for c in test for head in ("passes", "loss"))
+    yield "| rule | threshold |" + "".join(heads)
     yield "|---|---|" + "---|---|" * len(test)
     means = {corpus: (fills.mean(), fills.resampled()) for corpus, fills in test.items()}
     for rule, every in WAYS.items():
@@ -551,6 +553,16 @@ def blocks(
     return tables
 
 
+def whole_tables(test: Mapping[str, Fills], few: Few) -> dict[str, Iterator[str]]:
+    """The CSV files beside the page, by what their names end in."""
+    drawn = {corpus: one for (run, corpus), one in few.items() if run == DRAWS}
+    return {
+        "every-threshold": curve_table(test),
+        "by-blanks": blanks_table(test),
+        "draws": draws_table(drawn),
+    }
+
+
 def read(path: Path) -> tuple[dict[str, Fills], dict[str, Fills]]:
     """Dev and test fills by corpus."""
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -576,13 +588,8 @@ def page(folder: Path | None) -> None:
         for place, rows in ((path, rows_of(folder)), (few, rows_of_few(folder))):
             renew(place, list(rows))
     dev, test = read(path)
-    drawn = {corpus: one for (run, corpus), one in read_few(few).items() if run == DRAWS}
-    tables = {
-        "every-threshold": curve_table(test),
-        "by-blanks": blanks_table(test),
-        "draws": draws_table(drawn),
-    }
-    write_blocks(PAGE, blocks(dev, test, read_few(few)), tables)
+    others = read_few(few)
+    write_blocks(PAGE, blocks(dev, test, others), whole_tables(test, others))
     draw(test, PAGE.with_suffix(".svg"))
 
 

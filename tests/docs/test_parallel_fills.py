@@ -18,6 +18,7 @@ from unmask.queries.parallel.decoding import BlankedText
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "runs"))
 
+import marked_page  # noqa: E402
 import parallel  # noqa: E402
 import parallel_fills  # noqa: E402
 from parallel_fills import Fills, blocks, named  # noqa: E402
@@ -203,6 +204,5 @@ def test_the_page_is_what_its_rows_say() -> None:
     path = ROOT / parallel_fills.PAGE
     dev, test = parallel_fills.read(path.with_suffix(".jsonl"))
     few = parallel_fills.read_few(path.with_name("parallel-filling-few.jsonl"))
-    page = path.read_text("utf-8")
-    for lines in blocks(dev, test, few).values():
-        assert "\n".join(lines) in page
+    tables = parallel_fills.whole_tables(test, few)
+    assert marked_page.stale(marked_page.made(path, blocks(dev, test, few), tables)) == []

@@ -68,6 +68,13 @@ def test_a_table_as_csv_has_a_number_per_cell() -> None:
     ]
 
 
+def test_two_columns_of_one_name_are_refused() -> None:
+    """The second would overwrite the first."""
+    lines = ["| rule | loss | XSum | loss |", "|---|---|---|---|", "| a | 1 | 2 | 3 |"]
+    with pytest.raises(marked_page.UnmaskError, match="two columns named loss"):
+        marked_page.as_csv(lines)
+
+
 def test_files_that_are_stale_are_named(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("text\n", encoding="utf-8")
