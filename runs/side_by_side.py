@@ -40,7 +40,7 @@ from unmask.evaluation.reports.summary import summarise
 from unmask.evaluation.reports.tables import FEWEST
 from unmask.evaluation.rows import Group, ResultRow
 from unmask.evaluation.run import read_run
-from unmask.resampling import Estimate, Resampling
+from unmask.resampling import Resampling
 
 SKETCHED_DEV = "snli-dev-sketched"
 # of differences that no float32 table resolves
@@ -171,7 +171,7 @@ def cells(rows: Sequence[ResultRow]) -> list[str]:
     (found,) = summarise(rows, FEW)
     shown = []
     for name in PAPERS_MEASURES:
-        estimate: Estimate | None = getattr(found, name)
+        estimate = found[name]
         both = ("", "") if estimate is None else (estimate.value, estimate.stderr)
         shown += [one if isinstance(one, str) else f"{one:.5g}" for one in both]
     return shown

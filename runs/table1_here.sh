@@ -91,9 +91,10 @@ for run in snli-dev snli-dev-sketched snli xsum; do
     [[ ! -d $output/$run ]] || unmask report "$output/$run" --copy-to "$new/$run" > /dev/null
     [[ ! -f $output/$run.predicted.txt ]] || cp "$output/$run.predicted.txt" "$new"
 done
-unmask report "$new/snli" "$new/xsum" --figures "$new/figures" \
-    --parser "${PARSER:-en_core_web_sm}" --corpus "$assets/data/snli/test.jsonl" \
-    --corpus "$assets/data/xsum/test-1000.txt" --table distance > /dev/null
+unmask report "$new/snli" "$new/xsum" --figures "$new/figures" --table distance > /dev/null
+"$python" runs/syntactic_distances.py "$new/snli" "$new/xsum" --figures "$new/figures" \
+    --parser "${PARSER:-en_core_web_sm}" \
+    --corpus "$assets/data/snli/test.jsonl" "$assets/data/xsum/test-1000.txt"
 # only now, when everything is there
 rm -rf "$published"
 mkdir -p "$results"

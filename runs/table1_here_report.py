@@ -3,9 +3,9 @@
 python runs/table1_here_report.py docs/results/table1-*/ --output docs/results/table1.md
 
 A folder has the runs `snli` and `xsum`, perhaps `snli-dev`, and `figures`, which `unmask report
---figures` drew and whose numbers are CSV files beside them. The page shows some figures of one
-model; the folders have all. Verdicts on the paper's findings are for runs/what_holds.py and
-runs/side_by_side.py.
+--figures` and runs/syntactic_distances.py drew and whose numbers are CSV files beside them. The
+page shows some figures of one model; the folders have all. Verdicts on the paper's findings are for
+runs/what_holds.py and runs/side_by_side.py.
 """
 
 import argparse
@@ -21,17 +21,17 @@ import marked_page
 from unmask import markup
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports import rendering
-from unmask.evaluation.reports.distance import DistanceBin, by_setting
-from unmask.evaluation.reports.figures import AXES, described, file_name
+from unmask.evaluation.reports.figures import between, file_name
 from unmask.evaluation.reports.paper import TABLE
 from unmask.evaluation.reports.reporting import report, table
-from unmask.evaluation.reports.summary import differences
+from unmask.evaluation.reports.summary import TOKEN_DISTANCE, Summary, by_setting, differences
 from unmask.evaluation.reports.tables import (
     FEWEST,
     shown_setting,
 )
 from unmask.evaluation.rows import Group, ResultRow, grouped, measured
 from unmask.evaluation.run import EvaluationRun, read_run
+from unmask.printable import listed
 from unmask.resampling import DEFAULT, Estimate
 
 # of all figures, those that the page shows
@@ -88,7 +88,7 @@ def all_less(
 ) -> list[Estimate]:
     """The same of several numbers, for the price of one."""
     (found,) = differences([*some, *others], others[0].construction, DEFAULT)
-    estimates: dict[str, Estimate | None] = {name: getattr(found, name) for name in metrics}
+    estimates: dict[str, Estimate | None] = {name: found[name] for name in metrics}
     for name, estimate in estimates.items():
         if estimate is None:
             raise UnmaskError(f"there are no two numbers of {name} to compare")
@@ -118,35 +118,65 @@ def verdict(found: Estimate, count: int, *, at_times: bool) -> str:
     return f"{said} {found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 
-KINDS = ("distance", "syntax")
+# of the axis of each kind of figure
+KINDS = {
+    TOKEN_DISTANCE.name: TOKEN_DISTANCE.axis_label,
+    "syntax": "edges between the blanks' words in the dependency tree",
+}
 
 
-def drawn_bins(file: Path) -> list[DistanceBin]:
+def drawn_bins(file: Path) -> list[Summary]:
     """The differences that figures draw, from the CSV next to them."""
     with file.open(encoding="utf-8", newline="") as lines:
         return [_bin(line) for line in csv.DictReader(lines)]
 
 
-def _bin(line: Mapping[str, str]) -> DistanceBin:
+def _bin(line: Mapping[str, str]) -> Summary:
     group = Group(*(line[name] for name in Group._fields))
     first, last, count = (int(line[name]) for name in ("distance from", "to", "examples"))
-    pairwise, unary = (
+    parts = ("", " stderr", " low", " high")
+    estimates: dict[str, Estimate | None] = {
         # of a single sentence nothing is known of the spread
-        Estimate(*(float(line[name + part] or "nan") for part in ("", " stderr", " low", " high")))
-        for name in ("P-NLL", "U-NLL")
+        metric: Estimate(*(float(line[NAMES[metric] + part] or "nan") for part in parts))
+        for metric in ("pairwise_nll", "unary_nll")
+    }
+    return Summary(group, count, estimates, baseline=line["minus"], first=first, last=last)
+
+
+def described(bins: Sequence[Summary], *, title: str, axis_label: str) -> str:
+    """A figure in words: the course of every line of its first panel."""
+    lines: dict[str, list[Summary]] = {}
+    for summary in sorted(bins, key=lambda one: one.first):
+        lines.setdefault(summary.group.construction, []).append(summary)
+    courses = "; ".join(course(name, line) for name, line in lines.items())
+    return (
+        f"P-NLL and U-NLL minus those of {bins[0].baseline} by {axis_label}: {title}. In P-NLL:"
+        f" {courses}. The CSV file has all numbers."
     )
-    return DistanceBin(group, first, last, count, pairwise, unary, line["minus"])
+
+
+def course(name: str, line: Sequence[Summary]) -> str:
+    """From the first bin of a line to its last, and the bins whose intervals exclude zero."""
+    points = [(between(one.first, one.last), nll) for one in line if (nll := one["pairwise_nll"])]
+    (near, first), (far, last) = points[0], points[-1]
+    below = [at for at, nll in points if nll.high < 0]
+    above = [at for at, nll in points if nll.low > 0]
+    sides = (("below", below), ("above", above))
+    clear = [f"{side} zero at {listed(places)}" for side, places in sides if places]
+    return (
+        f"{name} from {first.value:+.3f} at {near} to {last.value:+.3f} at {far},"
+        f" {' and '.join(clear) or 'nowhere clear of zero'}"
+    )
 
 
 def figure_lines(figures: Path, corpora: Sequence[str]) -> Iterator[str]:
     """The figures of some corpora, and what they show in words; CSV files have their numbers."""
     folder = figures.parent.name
-    for kind in KINDS:
+    for kind, axis_label in KINDS.items():
         for group, bins in by_setting(drawn_bins(figures / f"{kind}-differences.csv")).items():
             name, title = f"{kind}-{file_name(group)}.svg", shown_setting(group)
             if (figures / name).exists() and group.corpus in corpora:
-                alt = described(bins, title=title, axis_label=AXES[kind])
-                alt = alt.replace("The table has", "The CSV file has")
+                alt = described(bins, title=title, axis_label=axis_label)
                 yield f"![{markup.markdown(alt)}]({folder}/figures/{name})\n"
 
 

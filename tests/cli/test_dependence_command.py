@@ -17,7 +17,6 @@ from tiny_tokenizers import save_bert
 
 import unmask
 from unmask.cli import announce, main
-from unmask.evaluation.reports import syntax
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -145,39 +144,15 @@ def test_figures(depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert code == 0
     assert f"wrote '{place}'" in err
     assert place.stat().st_size > 5000
-    # a parser that hangs every word from the one before it, words apart as white space has them
-    seen: list[Any] = []
-
-    def parser(name: str) -> Any:
-        seen.append(name)
-        starts = [0, 4, 12, 16, 20]
-        spans = zip(starts, WORDS, strict=True)
-        words = [syntax.ParsedWord(s, s + len(w), max(0, n - 1)) for n, (s, w) in enumerate(spans)]
-        return lambda texts: [words for _ in texts]
-
-    monkeypatch.setattr(syntax, "spacy_parser", parser)
     drawn: list[Any] = []
     plot = unmask.DependenceMap.plot
     monkeypatch.setattr(
         unmask.DependenceMap, "plot", lambda self, **how: (drawn.append(how), plot(self, **how))[1]
     )
     arcs = tmp_path / "arcs.png"
-    assert depend(TEXT, "--tree", "--figure", str(arcs), "--parser", "en")[0] == 0
+    assert depend(TEXT, "--tree", "--figure", str(arcs))[0] == 0
     assert arcs.exists()
-    assert (seen, drawn) == (["en"], [{"tree": True, "other": [(0, 1), (1, 2), (2, 3), (3, 4)]}])
-
-
-def test_edges_of_a_parse_between_places() -> None:
-    words = [
-        syntax.ParsedWord(0, 2, 1),
-        syntax.ParsedWord(3, 6, 1),
-        syntax.ParsedWord(6, 9, 1),
-        syntax.ParsedWord(9, 9, 0),
-    ]
-    # the second and third word are one place; the first is two
-    assert syntax.tree_edges([(0, 1), (1, 2), (3, 9)], words) == [(0, 2)]
-    assert syntax.tree_edges([(0, 2), (3, 6), (6, 9)], words) == [(0, 1), (1, 2)]
-    assert syntax.tree_edges([(20, 22), (0, 2)], words) == []
+    assert drawn == [{"tree": True}]
 
 
 # --- many texts --------------------------------------------------------------------------------
@@ -397,7 +372,6 @@ def test_the_page_counts_forward_passes(tiny_english: unmask.LanguageModel) -> N
         ([TEXT, "--input-format", "txt"], "--input-format is for files"),
         (["-", "--input-format", "xml"], "format is one of 'csv', 'fasta', 'jsonl'"),
         (["x", "--json", "-o", "y.csv"], "--json prints rows to stdout"),
-        ([TEXT, "--parser", "en"], "--parser draws a second tree; give --tree and --figure too"),
         ([TEXT, "-o", "pairs.txt"], "does not end with .csv, .jsonl, .parquet or .tsv"),
         ([TEXT, "-o", "no/pairs.csv"], "cannot write 'no/pairs.csv'"),
         ([TEXT, "--figure", "map.gif"], "a figure is a file in .svg, .png, .pdf"),

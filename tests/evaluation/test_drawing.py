@@ -11,6 +11,7 @@ from plans import a_plan, a_run
 from unmask.errors import StoreError
 from unmask.evaluation.reports.figures import draw
 from unmask.evaluation.reports.reporting import Report, report
+from unmask.evaluation.reports.summary import Distance
 from unmask.evaluation.rows import ResultRow
 from unmask.resampling import Resampling
 
@@ -94,23 +95,27 @@ def test_names_that_differ_in_case_do_not_replace_each_other(tmp_path: Path) -> 
     assert written[-1].name == "distance-bert-base-cased-b-random-vocabulary.svg"
 
 
-def test_syntactic_differences_pair_runs_of_one_setting() -> None:
+EVEN = Distance(
+    "parity", "parity", "odd or even", "Even: 0.", lambda row: int(row.example_id[1:5]) % 2
+)
+
+
+def test_differences_by_another_distance_pair_runs_of_one_setting() -> None:
     """As those by token distance do: constructions of one setting may be in two runs."""
-    far = {f"s{i:04}/random": i % 2 for i in range(70)}
     runs = [
         a_run(name, a_plan(), [row for row in rows("a") if row.construction == name])
         for name in ("mlm", "ag")
     ]
-    apart = replace(report(runs, resampling=QUICK), syntactic=(far, far), apart=({}, {}))
-    together = replace(a_report("a"), syntactic=(far,), apart=({},))
-    assert apart.difference_bins("syntax") == together.difference_bins("syntax") != []
-    assert apart.bins("syntax") == together.bins("syntax")
+    apart, together = report(runs, resampling=QUICK), a_report("a")
+    assert apart.difference_bins(EVEN) == together.difference_bins(EVEN) != []
+    assert apart.bins(EVEN) == together.bins(EVEN)
 
 
 @pytest.mark.slow
-def test_syntactic_distances_are_drawn_where_texts_were_parsed(tmp_path: Path) -> None:
-    far = {f"s{i:04}/random": i % 2 for i in range(70)}
-    it = replace(a_report("a"), syntactic=(far,), apart=({"no offsets": 3},))
-    names = {path.name for path in draw(it, tmp_path, "png")}
-    assert {"syntax.csv", "syntax-differences.csv"} <= names
-    assert {"syntax-bert-base-cased-a-random-vocabulary.png"} <= names
+def test_another_distance_has_figures_and_tables_of_its_own(tmp_path: Path) -> None:
+    names = {path.name for path in draw(a_report("a"), tmp_path, "png", distance=EVEN)}
+    assert names == {
+        "parity.csv",
+        "parity-differences.csv",
+        "parity-bert-base-cased-a-random-vocabulary.png",
+    }

@@ -12,12 +12,16 @@ from evaluation_rows import HOSTILE, a_row
 from plans import a_plan, a_run
 
 from unmask import markup
-from unmask.evaluation.reports.distance import by_distance, differences_by_distance
 from unmask.evaluation.reports.rendering import comma_separated, latex, markdown, text
 from unmask.evaluation.reports.reporting import report
 from unmask.evaluation.reports.reporting import tables as report_tables
 from unmask.evaluation.reports.results_json import results_json, task_name
-from unmask.evaluation.reports.summary import differences, summarise
+from unmask.evaluation.reports.summary import (
+    by_distance,
+    differences,
+    differences_by_distance,
+    summarise,
+)
 from unmask.evaluation.reports.tables import (
     CANDIDATES,
     FAILURES,
@@ -144,7 +148,7 @@ def test_csv_has_every_column_at_full_precision() -> None:
     )
     assert (line["corpus"], line["model"]) == ("snli", "bert-base-cased")
     (found, *_) = summarise(rows(), QUICK)
-    for part, value in asdict(found.pairwise_ppl).items():
+    for part, value in asdict(found["pairwise_ppl"]).items():
         assert float(line["P-PPL" if part == "value" else f"P-PPL {part}"]) == value
     assert float(line["P-PPL, paper"]) == 19.01
 
@@ -249,7 +253,7 @@ def test_json_is_laid_out_as_lm_eval_does() -> None:
     task = "snli|random|bert-base-cased|vocabulary|mlm"
     numbers = read["results"][task]
     assert numbers["pairwise_ppl,none"] == pytest.approx(math.exp(2.45))
-    assert numbers["pairwise_ppl_stderr,none"] == summaries[0].pairwise_ppl.stderr
+    assert numbers["pairwise_ppl_stderr,none"] == summaries[0]["pairwise_ppl"].stderr
     assert numbers["unary_nats_per_byte,none"] == pytest.approx(2 * 1.5 / 8)
     assert read["n-samples"][task] == {"original": 11, "effective": 10}
     assert read["versions"][task] == 1

@@ -159,16 +159,16 @@ def rows_with(errors: float | None, construction: str, shift: float = 0.0) -> li
 
 def test_summaries_and_differences_add_the_errors_of_the_examples() -> None:
     (exact,), (found,) = summarise(rows_with(None, "mlm")), summarise(rows_with(0.2, "mlm"))
-    assert found.all_kl is None
-    assert found.gold_kl == exact.gold_kl
-    added = (found.pairwise_ppl.stderr**2 - exact.pairwise_ppl.stderr**2) ** 0.5
-    assert added / exact.pairwise_ppl.value == pytest.approx(0.2 / 4)
-    assert found.pairwise_nats_per_byte.stderr > exact.pairwise_nats_per_byte.stderr
+    assert found["all_kl"] is None
+    assert found["gold_kl"] == exact["gold_kl"]
+    added = (found["pairwise_ppl"].stderr ** 2 - exact["pairwise_ppl"].stderr ** 2) ** 0.5
+    assert added / exact["pairwise_ppl"].value == pytest.approx(0.2 / 4)
+    assert found["pairwise_nats_per_byte"].stderr > exact["pairwise_nats_per_byte"].stderr
     # of two constructions both: here nothing else varies
     (less,) = differences([*rows_with(0.2, "mlm"), *rows_with(0.1, "hcb", 0.5)])
-    assert less.all_kl is None
-    assert less.pairwise_nll.value == pytest.approx(0.5)
-    assert less.pairwise_nll.stderr == pytest.approx(math.hypot(0.2, 0.1) / 4)
+    assert less["all_kl"] is None
+    assert less["pairwise_nll"].value == pytest.approx(0.5)
+    assert less["pairwise_nll"].stderr == pytest.approx(math.hypot(0.2, 0.1) / 4)
 
 
 # --- the command ---------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ import torch
 pytest.importorskip("matplotlib")
 
 from assets import real_model
-from evaluation_rows import a_row
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -27,12 +26,9 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 import unmask
 from unmask import Joint, SupportError, UnmaskError
 from unmask.cli import main
-from unmask.evaluation import frontier_points
-from unmask.evaluation.reports.summary import summarise
 from unmask.plots import STYLES, Point, compare, frontier, plot, save_figure
 from unmask.plots.fonts import BASE, Fonts, drawing, fonts_for, installed
 from unmask.plots.panels import percent_writer
-from unmask.resampling import Resampling
 from unmask.text.support import Support
 
 PAIR = "the [MASK] sat on the [MASK]."
@@ -507,25 +503,6 @@ def test_the_line_joins_what_nothing_beats() -> None:
     (panel,) = frontier([*ROWS, ("hcb", 50, 3.0, 2.9, 3.1)]).axes
     line = next(one for one in panel.lines if len(one.get_xdata()) > 1)
     assert list(line.get_ydata()) == [3.1, 2.9, 2.78, 2.78]
-
-
-def test_points_of_summaries() -> None:
-    rows = [
-        a_row(place, construction=name, pairwise_nll=2 + place / 10)
-        for name in ("mlm", "ag")
-        for place in range(4)
-    ]
-    summaries = summarise(rows, Resampling(resamples=20))
-    found = frontier_points(summaries, {"mlm": 1, "ag": 99})
-    assert [(one.construction, one.forward_passes) for one in found] == [("mlm", 1), ("ag", 99)]
-    assert found[0].value == pytest.approx(2.15)
-    assert found[0].low <= found[0].value <= found[0].high
-    assert len(frontier(found).axes) == 1
-    with pytest.raises(UnmaskError, match="what does 'ag' cost"):
-        frontier_points(summaries, {"mlm": 1})
-    other = summarise([a_row(model="another")], Resampling(resamples=20))
-    with pytest.raises(UnmaskError, match="of one setting"):
-        frontier_points([*summaries, *other], {"mlm": 1, "ag": 99})
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unmask.cli import announce, inputs, many, options
 from unmask.cli.command import group, option
@@ -38,8 +38,8 @@ class DependenceCommand(many.RowsCommand):
         "in one pass of a text with blanks, and one per pair of words of another. If "
         "a text has mask tokens, the blanks are the places, and stay masked. --support amino-acids "
         "makes a text a sequence of residues, counted from 1. Prints the strongest pairs of one "
-        "text; --output writes all of them. --figure draws a heat map, or with --tree arcs, and "
-        "below them the tree of --parser. Of files, all columns and all pairs are written as they"
+        "text; --output writes all of them. --figure draws a heat map, or with --tree arcs. "
+        "Of files, all columns and all pairs are written as they"
         " are known, and a text that cannot be mapped has a reason instead of numbers."
     )
     EXAMPLE = (
@@ -84,7 +84,6 @@ class DependenceCommand(many.RowsCommand):
     top: int = options.TOP()
     seed: int = options.SEED()
     figure: str | None = options.FIGURE()
-    parser: str | None = options.PARSER()
     running: options.Running = group(options.Running(), without=options.TABLES)
 
     def run(self) -> int:
@@ -94,7 +93,6 @@ class DependenceCommand(many.RowsCommand):
         given.check_header(["text"])
         is_one = many.is_one_text(self, source)
         self._check(is_one)
-        parse = self._parser()
         kind = self._kind()
         if not is_one:
             return many.rows_command(self, kind, given, at_once=_TEXTS_AT_ONCE)
@@ -114,8 +112,7 @@ class DependenceCommand(many.RowsCommand):
         edges = dependence.tree(projective=True) if self.tree else None
         print(_as_json(lm, dependence, edges, self.top) if self.json else self._shown(dependence))
         if self.figure is not None:
-            other = None if parse is None else _parsed(dependence, parse)
-            save_figure(dependence.plot(tree=self.tree, other=other), self.figure)
+            save_figure(dependence.plot(tree=self.tree), self.figure)
             if not self.quiet:
                 options.say_written(self.figure)
         if not self.quiet and not self.json:
@@ -161,19 +158,10 @@ class DependenceCommand(many.RowsCommand):
         check_support(self.measure, options.support(self.support or "vocabulary"))
         if self.top < 1:
             raise UnmaskError(f"--top takes a number of pairs from 1, not {self.top}")
-        if self.parser is not None and not (self.tree and self.figure):
-            raise UnmaskError("--parser draws a second tree; give --tree and --figure too")
         if self.figure is not None:
             if not is_one:
                 raise UnmaskError("--figure is of one text; give one, and leave out --output")
             options.check_figure(self.figure)
-
-    def _parser(self) -> Any:
-        if self.parser is None:
-            return None
-        from unmask.evaluation.reports.syntax import spacy_parser
-
-        return spacy_parser(self.parser)
 
 
 # --- what is printed ---------------------------------------------------------------------------
@@ -203,20 +191,3 @@ def _about(result: "DependenceMap") -> str:
         f"{result.measure} in {result.unit}{exact}{corrected}: dependence in the model; "
         f"{result.forward_passes:,} forward passes"
     )
-
-
-# --- reading the options -----------------------------------------------------------------------
-
-
-def _parsed(result: "DependenceMap", parse: Any) -> list[tuple[int, int]]:
-    """The parser's tree between the places, by their characters."""
-    from unmask.evaluation.reports.syntax import tree_edges
-
-    spans = [(one.start, one.end) for one in result.places]
-    if any(start is None for start, _ in spans):
-        raise UnmaskError(
-            "the places of this text have no characters, so a parse cannot be drawn below it; "
-            "leave out --parser"
-        )
-    (words,) = parse([result.text])
-    return tree_edges([(start or 0, end or 0) for start, end in spans], words)

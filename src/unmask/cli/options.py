@@ -87,9 +87,6 @@ OUTPUT_FILE = partial(
 TOP = partial(option, "number of results to print (default: {default})", "N", default=10)
 FIGURE = partial(option, "also draw a .svg, .png or .pdf file; needs the extra plots", "FILE")
 MODEL_NAME = partial(option, "name of the model in the results (default: its own)", "NAME")
-PARSER = partial(
-    option, "compare with the trees of this spaCy model, such as en_core_web_sm", "NAME"
-)
 JSON = partial(option, "print JSON: one object for a question, lines for rows", default=False)
 STRICT = partial(
     option, "end at the first row that has no answer; otherwise it has a reason", default=False

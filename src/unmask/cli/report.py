@@ -1,26 +1,23 @@
 """`unmask report`: tables, figures and JSON of evaluations."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unmask.cli import options
-from unmask.cli.command import argument, group, option
+from unmask.cli.command import argument, option
 from unmask.errors import UnmaskError
-from unmask.printable import printable
+from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
     from unmask.evaluation.reports.reporting import Report
-    from unmask.records.corpora import CorpusSpec
+    from unmask.evaluation.run import EvaluationRun
 
 _FORMATS = ("text", "markdown", "latex", "csv", "json")
 _FIGURES = ("svg", "png", "pdf")
-_TABLES = (
-    *("results", "differences"),
-    *("distance", "distance-differences", "syntax", "syntax-differences"),
-)
+_TABLES = ("results", "differences", "distance", "distance-differences")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +29,7 @@ class ReportCommand:
         "Make tables from the folders that unmask evaluate wrote: the paper's four metrics for "
         "every construction, with bootstrap intervals over sentences, and paired differences. "
         "Perplexities are exponentials of mean NLLs. The paper's own numbers are shown where "
-        "model and corpus match. --parser adds syntactic distances; it needs --corpus."
+        "model and corpus match."
     )
     EXAMPLE = "unmask report runs/snli runs/xsum --output-format markdown -o results.md"
 
@@ -41,9 +38,8 @@ class ReportCommand:
         "text, markdown, latex, csv or json (default: {default})", "FORMAT", default="text"
     )
     table: tuple[str, ...] = option(
-        "results, differences, distance, distance-differences, syntax or syntax-differences; "
-        "separate several with commas (default: results,differences; for csv, which holds one "
-        "table, results)",
+        "results, differences, distance or distance-differences; separate several with commas "
+        "(default: results,differences; for csv, which holds one table, results)",
         "NAME",
         default=(),
     )
@@ -61,13 +57,6 @@ class ReportCommand:
         "FOLDER",
     )
     figure_format: str = option("svg, png or pdf (default: {default})", default="svg")
-    parser: str | None = options.PARSER()
-    corpus: tuple[str, ...] = option(
-        "corpus of a run, for --parser; repeat the option for runs on several corpora",
-        "CORPUS",
-        default=(),
-    )
-    reading: options.CorpusOptions = group(options.CorpusOptions())
     copy_to: str | None = option(
         "also copy a single RUN into this folder, to publish it: in a few files, with ids but no "
         "text",
@@ -79,19 +68,14 @@ class ReportCommand:
         tables = self._tables()
         options.check_file("--output", self.output)
         options.check_no_run("--figures", self.figures)
-        if (self.parser is None) != (not self.corpus):
-            raise UnmaskError("--parser reads the texts of --corpus; give both, or neither")
 
         from unmask.evaluation.reports.figures import draw
         from unmask.evaluation.reports.reporting import report
-        from unmask.evaluation.run import copy_run, read_run
+        from unmask.evaluation.run import copy_run
         from unmask.resampling import Resampling
 
-        runs = [read_run(Path(folder)) for folder in self.runs]
         resampling = Resampling(resamples=self.resamples, seed=self.seed)
-        result = report(runs, resampling=resampling, baseline=self.baseline)
-        if self.parser is not None:
-            result = _with_syntax(result, self.parser, map(self.reading.spec, self.corpus))
+        result = report(_runs(self.runs), resampling=resampling, baseline=self.baseline)
         if self.table and result.baseline is None and any(map(_has_baseline, tables)):
             raise UnmaskError(
                 "differences are to mlm, which was not measured; give --baseline NAME"
@@ -119,22 +103,21 @@ class ReportCommand:
             raise UnmaskError(
                 f"csv holds one table, not {len(named)}; write each with --table NAME"
             )
-        for name in named:
-            if name.startswith("syntax") and self.parser is None:
-                raise UnmaskError(f"--table {name} needs --parser, a spaCy model, and --corpus")
         if self.output_format == "json" and self.table:
             raise UnmaskError("json holds results and differences; leave --table out, or take csv")
         return named
 
 
-def _with_syntax(report: "Report", parser: str, corpora: Iterable["CorpusSpec"]) -> "Report":
-    """The report with syntactic distances; a run and its corpus are matched by a hash."""
-    from unmask.evaluation.reports.reporting import with_syntax
-    from unmask.evaluation.reports.syntax import spacy_parser
-    from unmask.records.corpora import read_corpus
+def _runs(folders: Sequence[str]) -> "list[EvaluationRun]":
+    """The evaluations of some folders; of several, those that hold none are named and left out."""
+    from unmask.evaluation.run import holds_run, read_run
 
-    parse = spacy_parser(parser)
-    return with_syntax(report, list(map(read_corpus, corpora)), parse)
+    others = [folder for folder in folders if not holds_run(folder)]
+    if len(others) < len(folders):
+        for folder in others:
+            options.say(f"left out, since no evaluation is in it: {quoted(folder, limit=150)}")
+        folders = [folder for folder in folders if folder not in others]
+    return [read_run(folder) for folder in folders]
 
 
 def _document(report: "Report", tables: list[str], format: str) -> str:

@@ -1,7 +1,14 @@
-"""Constructions measured on many masked examples: corpora, runs that resume, and their numbers.
+"""Constructions measured on many masked examples.
 
-What a program needs is here by name, imported when first used: a request is prepared, evaluated
-into a folder, read back and reported.
+    corpus -> masks:    sentences in hashed order, two tokens of each masked: an example
+           -> kind:     an example -> a result row per construction: tables once, all metrics
+           -> run:      a folder of parts, as of every job; its plan and rows are read back
+           -> summary:  rows -> means with errors, and paired differences; by distance too
+           -> tables:   summaries -> columns and cells, with what explains them
+           -> rendering, results_json, figures: text, Markdown, LaTeX and CSV; JSON; pictures
+
+`reporting` combines several runs, and rejects those that are not comparable. From rows on, no model
+is needed. What a program needs is here by name, imported when first used.
 """
 
 from typing import TYPE_CHECKING
@@ -9,7 +16,6 @@ from typing import TYPE_CHECKING
 from unmask.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unmask.evaluation.reports.figures import frontier_points as frontier_points
     from unmask.evaluation.reports.reporting import report as report
     from unmask.evaluation.request import EvaluationRequest as EvaluationRequest
     from unmask.evaluation.request import evaluate as evaluate

@@ -161,6 +161,12 @@ class EvaluationRun:
         return self.plan.draw.count - len({row.example_id for row in self.rows})
 
 
+def holds_run(place: str | Path) -> bool:
+    """Whether `evaluate` wrote this folder."""
+    job = stored_plan(str(place))
+    return job is not None and job.kind == KIND
+
+
 def read_run(place: str | Path) -> EvaluationRun:
     """Everything that the folder of an evaluation holds.
 

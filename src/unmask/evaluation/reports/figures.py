@@ -17,18 +17,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.durable import make_folder, write_text
-from unmask.errors import UnmaskError
-from unmask.evaluation.reports.distance import LEAST_COUNT, DistanceBin, by_setting
 from unmask.evaluation.reports.rendering import comma_separated
-from unmask.evaluation.reports.reporting import Report, table
-from unmask.evaluation.reports.summary import Summary
-from unmask.evaluation.reports.tables import shown_setting
+from unmask.evaluation.reports.reporting import Report, with_notes
+from unmask.evaluation.reports.summary import (
+    LEAST_COUNT,
+    TOKEN_DISTANCE,
+    Distance,
+    Summary,
+    by_setting,
+)
+from unmask.evaluation.reports.tables import (
+    distance_difference_table,
+    distance_table,
+    shown_setting,
+)
 from unmask.evaluation.rows import Group
 from unmask.plots.ranges import axis_range, mark_outside, outside
 from unmask.plots.saving import library, plain_text, save_figure, wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
-from unmask.plots.trade_off import Point
-from unmask.printable import listed, printable, quoted
+from unmask.printable import printable
 from unmask.resampling import Estimate
 
 if TYPE_CHECKING:
@@ -42,12 +49,7 @@ _HEIGHT = 6.8
 # the part of a bin that constructions stand side by side in: on one spot they would hide each other
 _SPREAD = 0.6
 _library = partial(library, install="pip install 'unmask[plots]', or take the tables")
-
 _LONGEST_NAME = 100
-AXES = {
-    "distance": "tokens between the blanks",
-    "syntax": "edges between the blanks' words in the dependency tree",
-}
 
 
 def draw(
@@ -55,37 +57,41 @@ def draw(
     folder: Path,
     format: str = "svg",
     *,
+    distance: Distance = TOKEN_DISTANCE,
     say: Callable[[str], object] = lambda _: None,
 ) -> Iterator[Path]:
-    """One figure per setting and kind of distance, two CSVs per kind; yields what was written.
+    """One figure per setting, and two CSVs; yields what was written.
 
-    Of the NLLs of all constructions, and of the differences that are drawn. `say` gets a line for
-    every figure that is not drawn.
+    The CSVs hold the NLLs of all constructions, and the differences that are drawn. `say` gets a
+    line for every figure that is not drawn.
     """
     make_folder(folder)
-    for kind in report.kinds:
-        bins = report.difference_bins(kind)
-        for name in (kind, f"{kind}-differences"):
-            path = folder / f"{name}.csv"
-            write_text(path, comma_separated(table(report, name)))
+    bins = report.difference_bins(distance)
+    tables = {
+        distance.name: distance_table(report.bins(distance), distance),
+        f"{distance.name}-differences": distance_difference_table(bins, distance),
+    }
+    for name, table in tables.items():
+        path = folder / f"{name}.csv"
+        write_text(path, comma_separated(with_notes(report, table)))
+        yield path
+    if not bins:
+        say(f"no figure of {distance.axis_label}: {_no_figure_reason(report)}")
+    settings = by_setting(bins)
+    named = Counter(map(file_name, settings))
+    for group, members in settings.items():
+        ends, title = _ends(members), shown_setting(group)
+        # one bin is one point, which the table shows
+        if len(ends) > 1:
+            name = file_name(group, told_apart=named[file_name(group)] > 1)
+            path = folder / f"{distance.name}-{name}.{format}"
+            save_figure(distance_figure(members, title=title, axis_label=distance.axis_label), path)
             yield path
-        if not bins:
-            say(f"no figure of {AXES[kind]}: {_no_figure_reason(report)}")
-        settings = by_setting(bins)
-        named = Counter(map(file_name, settings))
-        for group, of_group in settings.items():
-            ends, title = _ends(of_group), shown_setting(group)
-            # one bin is one point, which the table shows
-            if len(ends) > 1:
-                name = file_name(group, told_apart=named[file_name(group)] > 1)
-                path = folder / f"{kind}-{name}.{format}"
-                save_figure(distance_figure(of_group, title=title, axis_label=AXES[kind]), path)
-                yield path
-            else:
-                say(f"no figure of {title}: {_one_bin(kind, *ends[0])}")
+        else:
+            say(f"no figure of {title}: {_one_bin(distance.axis_label, *ends[0])}")
 
 
-def distance_figure(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> "Figure":
+def distance_figure(bins: Sequence[Summary], *, title: str, axis_label: str) -> "Figure":
     """Differences in pairwise and unary NLL by distance in one setting, over counts of examples.
 
     One line per construction, side by side within a bin, around the baseline's zero. Where one
@@ -93,10 +99,12 @@ def distance_figure(bins: Sequence[DistanceBin], *, title: str, axis_label: str)
     """
     figure: Figure = _library("matplotlib.figure").Figure(layout="constrained")
     *panels, strip = figure.subplots(3, sharex=True, height_ratios=(6, 6, 1.2))
-    lines = _lines(bins)
+    lines: dict[str, list[Summary]] = {}
+    for summary in sorted(bins, key=lambda one: one.first):
+        lines.setdefault(summary.group.construction, []).append(summary)
     styles = construction_styles(lines)
-    places = {pair: place for place, pair in enumerate(_ends(bins))}
-    baseline = legend_name(_baseline(bins))
+    places = {ends: place for place, ends in enumerate(_ends(bins))}
+    baseline = legend_name(bins[0].baseline or "")
     for panel, (metric, name) in zip(panels, PANELS.items(), strict=True):
         less = wrapped(f"{name} minus that of {baseline}", 60)
         panel.set_title(less, loc="left", fontsize=NORMAL, fontweight="bold")
@@ -110,86 +118,21 @@ def distance_figure(bins: Sequence[DistanceBin], *, title: str, axis_label: str)
     return figure
 
 
-def frontier_points(
-    summaries: Iterable[Summary], forward_passes: Mapping[str, float]
-) -> list[Point]:
-    """Points of a run's summaries of one setting, for `unmask.plots.frontier`.
-
-    Args:
-        summaries: Summaries of a `report`.
-        forward_passes: What a pair costs, by construction.
-    Returns:
-        A point per construction.
-    Raises:
-        UnmaskError: What a construction costs is missing.
-    Examples:
-        >>> from unmask.evaluation import frontier_points, read_run, report
-        >>> from unmask.resampling import Resampling
-        >>> combined = report([read_run("results")], resampling=Resampling(resamples=100))
-        >>> points = frontier_points(combined.summaries(), {"log-pool": 500})
-        >>> [point.construction for point in points]
-        ['log-pool']
-    """
-    measured = [one for one in summaries if one.pairwise_ppl is not None]
-    if len({one.group.setting for one in measured}) > 1:
-        raise UnmaskError("a frontier is of one setting: give the summaries of one model and mask")
-    unknown = {one.group.construction for one in measured} - forward_passes.keys()
-    if unknown:
-        raise UnmaskError(f"what does {quoted(min(unknown))} cost? Give its forward passes")
-    return [
-        Point(name, forward_passes[name], *map(math.log, (ppl.value, ppl.low, ppl.high)))
-        for one in measured
-        if (ppl := one.pairwise_ppl) and (name := one.group.construction)
-    ]
-
-
-def described(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> str:
-    """What a figure shows, in words: the course of every line of its first panel."""
-    lines = "; ".join(_line_summary(name, line) for name, line in _lines(bins).items())
-    return (
-        f"P-NLL and U-NLL minus those of {_baseline(bins)} by {axis_label}: {title}. In P-NLL:"
-        f" {lines}. The table has all numbers."
-    )
-
-
-def _line_summary(name: str, line: Sequence[DistanceBin]) -> str:
-    """From the first bin of a line to its last, and the bins whose intervals exclude zero."""
-    points = [(_between(one.first, one.last), one.pairwise_nll) for one in line]
-    (near, first), (far, last) = points[0], points[-1]
-    below = [at for at, one in points if one.high < 0]
-    above = [at for at, one in points if one.low > 0]
-    sides = (("below", below), ("above", above))
-    clear = [f"{side} zero at {listed(places)}" for side, places in sides if places]
-    return (
-        f"{name} from {first.value:+.3f} at {near} to {last.value:+.3f} at {far},"
-        f" {' and '.join(clear) or 'nowhere clear of zero'}"
-    )
-
-
-def _baseline(bins: Sequence[DistanceBin]) -> str:
-    (name,) = {one.baseline or "" for one in bins}
-    return name
-
-
-def _ends(bins: Iterable[DistanceBin]) -> list[tuple[int, int]]:
-    return sorted({(one.first, one.last) for one in bins})
-
-
-def _lines(bins: Iterable[DistanceBin]) -> dict[str, list[DistanceBin]]:
-    lines: dict[str, list[DistanceBin]] = {}
-    for one in bins:
-        lines.setdefault(one.group.construction, []).append(one)
-    return {name: sorted(line, key=lambda one: one.first) for name, line in lines.items()}
+def _ends(bins: Iterable[Summary]) -> list[tuple[int, int]]:
+    return sorted({(summary.first, summary.last) for summary in bins})
 
 
 def _draw_lines(
     panel: Any,
-    lines: Mapping[str, Sequence[DistanceBin]],
+    lines: Mapping[str, Sequence[Summary]],
     styles: Mapping[str, Style],
     places: Mapping[tuple[int, int], int],
     metric: str,
 ) -> None:
-    estimates = {name: [getattr(one, metric) for one in line] for name, line in lines.items()}
+    estimates = {
+        name: [estimate for summary in line if (estimate := summary[metric])]
+        for name, line in lines.items()
+    }
     low, high = axis_range(estimates)
     margin = 0.05 * (high - low)
     # the baseline is always in sight
@@ -199,7 +142,7 @@ def _draw_lines(
     step = _SPREAD / len(lines)
     for order, (name, line) in enumerate(lines.items()):
         shift = (order - (len(lines) - 1) / 2) * step
-        xs = [places[one.first, one.last] + shift for one in line]
+        xs = [places[summary.first, summary.last] + shift for summary in line]
         _draw_line(panel, xs, estimates[name], styles[name], legend_name(name))
     panel.set_ylabel("nats per token", fontsize=NORMAL)
     panel.tick_params(labelsize=SMALL)
@@ -215,10 +158,10 @@ def _draw_lines(
 def _draw_line(
     panel: Any, xs: Sequence[float], line: Sequence[Estimate], style: Style, label: str
 ) -> None:
-    lows, highs = [one.low for one in line], [one.high for one in line]
     # not bands, which would lie over each other; points are side by side
+    lows, highs = [point.low for point in line], [point.high for point in line]
     panel.vlines(xs, lows, highs, style.colour, linewidth=1.2)
-    values = [one.value for one in line]
+    values = [point.value for point in line]
     look = {"marker": style.marker, "markersize": style.marker_size}
     # a thin line leads the eye: nothing was measured between two bins
     look |= {"markeredgecolor": "white", "markeredgewidth": 0.25, "linewidth": 0.5}
@@ -227,17 +170,17 @@ def _draw_line(
 
 
 def _draw_counts(
-    strip: Any, bins: Sequence[DistanceBin], places: Mapping[tuple[int, int], int]
+    strip: Any, bins: Sequence[Summary], places: Mapping[tuple[int, int], int]
 ) -> None:
     counts: dict[tuple[int, int], list[int]] = {ends: [] for ends in places}
-    for one in bins:
-        counts[one.first, one.last].append(one.examples)
-    tallest = [max(by_distance) for by_distance in counts.values()]
+    for summary in bins:
+        counts[summary.first, summary.last].append(summary.examples)
+    tallest = [max(examples) for examples in counts.values()]
     bars = strip.bar(range(len(places)), tallest, width=0.7, color="#BBBBBB")
     # where some constructions failed they have different counts
-    shown = [_between(min(by_distance), max(by_distance)) for by_distance in counts.values()]
-    strip.bar_label(bars, shown, fontsize=SMALL, padding=1)
-    strip.set_xticks(range(len(places)), [_between(*ends) for ends in places], fontsize=SMALL)
+    labels = [between(min(examples), max(examples)) for examples in counts.values()]
+    strip.bar_label(bars, labels, fontsize=SMALL, padding=1)
+    strip.set_xticks(range(len(places)), [between(*ends) for ends in places], fontsize=SMALL)
     strip.set_xlim(-0.6, len(places) - 0.4)
     strip.set_ylim(0, 1.35 * max(tallest))
     strip.set_yticks([])
@@ -258,7 +201,8 @@ def _draw_legend(figure: Any, panel: Any, baseline: str) -> int:
     return math.ceil(len(labels) / columns)
 
 
-def _between(first: int, last: int) -> str:
+def between(first: int, last: int) -> str:
+    """The ends of a bin as a reader sees them."""
     return str(first) if first == last else f"{first}–{last}"
 
 
@@ -268,11 +212,11 @@ def _no_figure_reason(report: Report) -> str:
     return f"no setting has {printable(report.baseline)} and a construction to compare with it"
 
 
-def _one_bin(kind: str, first: int, last: int) -> str:
+def _one_bin(axis_label: str, first: int, last: int) -> str:
     if first == last:
-        return f"all examples have {first} {AXES[kind]}"
+        return f"all examples have {first} {axis_label}"
     return (
-        f"its {first} to {last} {AXES[kind]} are one bin, since each takes {LEAST_COUNT} examples "
+        f"its {first} to {last} {axis_label} are one bin, since each takes {LEAST_COUNT} examples "
         "or more; evaluate more examples"
     )
 

@@ -6,27 +6,16 @@ whole vocabulary. The paper gives neither its examples, nor the split, nor any s
 number is not expected to agree beyond the sampling error of both.
 """
 
+from itertools import product
 from typing import NamedTuple
 
 from unmask.evaluation.rows import SKETCHED_VOCABULARY, WHOLE_VOCABULARY, Group
 
 CITATION = "Torroba Hennigen & Kim (2023), Table 1"
 MEASURES = ("unary_ppl", "pairwise_ppl", "all_kl", "gold_kl")
-# the hub's names for the two models: as the paper has them, and where they have moved to
-_MODELS = {
-    name: model
-    for model in ("bert-base-cased", "bert-large-cased")
-    for name in (model, f"google-bert/{model}")
-}
-
-# estimated or not, these are the same numbers
-_WHOLE = (WHOLE_VOCABULARY, SKETCHED_VOCABULARY)
-# as the loaders name them, or as `corpus_name` does
-_CORPORA = {
-    name: corpus
-    for corpus, place in (("snli", "stanfordnlp/snli"), ("xsum", "EdinburghNLP/xsum"))
-    for name in (corpus, f"{place}, test")
-}
+# models by the hub's older names, corpora as the loaders name them
+_HUB_OWNER = "google-bert/"
+_CORPORA = {"stanfordnlp/snli, test": "snli", "EdinburghNLP/xsum, test": "xsum"}
 
 
 class Entry(NamedTuple):
@@ -67,22 +56,18 @@ bert-large-cased xsum ag-paper   3.88  4.13 0.003 0.042  4.21     6.62 0.016 0.1
 """
 
 
-def _table() -> dict[Entry, float]:
-    by_setting = {}
-    for line in _LINES.splitlines():
-        model, corpus, scheme, *numbers = line.split()
-        keys = [(mask, measure) for mask in ("random", "contiguous") for measure in MEASURES]
-        for (mask, measure), number in zip(keys, numbers, strict=True):
-            by_setting[Entry(corpus, mask, model, scheme, measure)] = float(number)
-    return by_setting
-
-
-TABLE = _table()
+TABLE = {
+    Entry(corpus, mask, model, scheme, measure): float(numbers[column])
+    for model, corpus, scheme, *numbers in map(str.split, _LINES.splitlines())
+    for column, (mask, measure) in enumerate(product(("random", "contiguous"), MEASURES))
+}
 
 
 def published(group: Group, measure: str) -> float | None:
-    """What the paper reports for the same model, corpus, mask and construction, if it does."""
-    model, corpus = _MODELS.get(group.model), _CORPORA.get(group.corpus)
-    if model is None or corpus is None or group.support not in _WHOLE:
+    """The paper's number for the same model, corpus, mask and construction; None if it has none."""
+    # estimated or not, these are the same numbers
+    if group.support not in (WHOLE_VOCABULARY, SKETCHED_VOCABULARY):
         return None
+    model = group.model.removeprefix(_HUB_OWNER)
+    corpus = _CORPORA.get(group.corpus, group.corpus)
     return TABLE.get(Entry(corpus, group.mask, model, group.construction, measure))

@@ -8,7 +8,6 @@ import csv
 import io
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from unmask import markup
 from unmask.evaluation.reports.tables import FEWEST, Cell, Column, ReportTable
@@ -20,118 +19,91 @@ from unmask.resampling import Estimate
 _LARGE = 1e7
 
 
-@dataclass(frozen=True)
-class RenderedCell:
-    """A cell as readers see it, before any escaping: a name, or a number and its interval.
-
-    `marked` is a difference of enough examples whose interval excludes zero.
-    """
-
-    text: str
-    interval: str = ""
-    is_name: bool = False
-    marked: bool = False
-
-
-def _shown_rows(table: ReportTable) -> list[list[RenderedCell]]:
-    """The cells of a table as readers see them, in every format but CSV."""
-    shown = []
-    for row in table.rows:
-        cells = list(zip(table.columns, row, strict=True))
-        counts = [cell for column, cell in cells if column.counts]
-        few = any(isinstance(count, int) and count < FEWEST for count in counts)
-        shown.append([_shown(column, cell, few=few) for column, cell in cells])
-    return shown
-
-
 def text(table: ReportTable) -> str:
     """The table in aligned columns; a star marks differences that exclude zero."""
     shown = table.compact()
-    head = [printable(column.name) for column in shown.columns]
-    body = _written(shown, printable, lambda number: f"{number} *")
-    before, after = [shown.title, *_terms(shown)], shown.notes
-    parts = [*map(printable, before), aligned([head, *body]), *map(printable, after)]
+    lines = _cells(shown, printable, "{} *")
+    parts = [*map(printable, _above(shown)), aligned(lines), *map(printable, shown.notes)]
     return "\n\n".join(parts) + "\n"
 
 
 def markdown(table: ReportTable) -> str:
     """The table in Markdown; differences that exclude zero are bold."""
     shown = table.compact()
-    head = [markup.markdown(column.name) for column in shown.columns]
+    head, *body = _cells(shown, markup.markdown, "**{}**")
     rule = [":---" if left else "---:" for left in _left(shown)]
-    body = _written(shown, markup.markdown, lambda number: f"**{number}**")
     lines = "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
-    title = f"**{markup.markdown(shown.title)}**"
-    terms, notes = (map(markup.markdown, texts) for texts in (_terms(shown), shown.notes))
-    return "\n\n".join([title, *terms, lines, *notes]) + "\n"
+    title, *terms = map(markup.markdown, _above(shown))
+    return "\n\n".join([f"**{title}**", *terms, lines, *map(markup.markdown, shown.notes)]) + "\n"
 
 
 def latex(table: ReportTable) -> str:
     """The table in LaTeX, for the package booktabs; differences that exclude zero are bold."""
     shown = table.compact()
-    head = [markup.latex(column.name) for column in shown.columns]
-    body = _written(shown, markup.latex, lambda number: f"\\textbf{{{number}}}", minus="$-$")
+    cells = _cells(shown, markup.latex, r"\textbf{{{}}}", minus="$-$")
+    head, *body = (" & ".join(line) + r" \\" for line in cells)
     kinds = "".join("l" if left else "r" for left in _left(shown))
-    lines = [" & ".join(cells) + r" \\" for cells in [head, *body]]
     caption = " ".join(map(markup.latex, [f"{shown.title}.", *shown.terms, *shown.notes]))
-    return "\n".join(
-        [
-            r"% needs \usepackage{booktabs}",
-            r"\begin{table}",
-            r"\centering",
-            rf"\begin{{tabular}}{{{kinds}}}",
-            r"\toprule",
-            *lines[:1],
-            r"\midrule",
-            *lines[1:],
-            r"\bottomrule",
-            r"\end{tabular}",
-            rf"\caption{{{caption}}}",
-            r"\end{table}",
-            "",
-        ]
-    )
+    lines = [
+        r"% needs \usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\begin{{tabular}}{{{kinds}}}",
+        r"\toprule",
+        head,
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{{caption}}}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def comma_separated(table: ReportTable) -> str:
     """The table in CSV: an estimate as value, standard error and the ends of its interval."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    writer.writerow([markup.csv(name) for c in table.columns for name in _csv_names(c)])
+    writer.writerow([markup.csv(name) for column in table.columns for name in _csv_names(column)])
     for row in table.rows:
         cells = zip(table.columns, row, strict=True)
         writer.writerow([part for column, cell in cells for part in _csv_cells(column, cell)])
     return written.getvalue()
 
 
-def _terms(table: ReportTable) -> list[str]:
-    """What explains the names of a table as one paragraph, if there is anything to explain."""
-    return [" ".join(table.terms)] if table.terms else []
+def _above(table: ReportTable) -> list[str]:
+    """The title, and what explains the names of the table as one paragraph."""
+    return [table.title, *([" ".join(table.terms)] if table.terms else [])]
 
 
-def _written(
-    table: ReportTable, escape: Callable[[str], str], mark: Callable[[str], str], minus: str = "-"
+def _cells(
+    table: ReportTable, escape: Callable[[str], str], mark: str, minus: str = "-"
 ) -> list[list[str]]:
-    def one(cell: RenderedCell) -> str:
-        if cell.is_name:
-            return escape(cell.text)
-        number = f"{cell.text} {cell.interval}".rstrip().replace("-", minus)
-        return mark(number) if cell.marked else number
+    """The head and the rows, names escaped; `mark` is around differences that exclude zero."""
+    lines = [[escape(column.name) for column in table.columns]]
+    for row in table.rows:
+        cells = list(zip(table.columns, row, strict=True))
+        few = any(isinstance(n, int) and n < FEWEST for column, n in cells if column.counts)
+        line = []
+        for column, cell in cells:
+            if isinstance(cell, str):
+                line.append(escape(cell))
+                continue
+            number = _number(column, cell).replace("-", minus)
+            clear = isinstance(cell, Estimate) and cell.leaves_out_zero()
+            line.append(mark.format(number) if column.signed and clear and not few else number)
+        lines.append(line)
+    return lines
 
-    return [[one(cell) for cell in row] for row in _shown_rows(table)]
 
-
-def _shown(column: Column, cell: Cell, *, few: bool) -> RenderedCell:
-    if isinstance(cell, str):
-        return RenderedCell(cell, is_name=True)
-    if isinstance(cell, Estimate):
-        value, low, high = (_rounded(one, column) for one in (cell.value, cell.low, cell.high))
-        interval = "" if math.isnan(cell.low) else f"[{low}, {high}]"
-        marked = column.signed and not few and cell.leaves_out_zero()
-        return RenderedCell(value, interval, marked=marked)
+def _number(column: Column, cell: int | float | Estimate | None) -> str:
     if cell is None:
-        return RenderedCell("–" if column.estimate else "")
-    return RenderedCell(_rounded(cell, column))
+        return "–" if column.estimate else ""
+    if not isinstance(cell, Estimate):
+        return _rounded(cell, column)
+    value, low, high = (_rounded(part, column) for part in (cell.value, cell.low, cell.high))
+    return value if math.isnan(cell.low) else f"{value} [{low}, {high}]"
 
 
 def _rounded(value: int | float, column: Column) -> str:

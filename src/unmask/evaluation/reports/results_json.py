@@ -11,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unmask import __version__
-from unmask.evaluation.reports.paper import MEASURES, published
-from unmask.evaluation.reports.summary import Difference, Summary
-from unmask.evaluation.rows import METRICS, Group
+from unmask.evaluation.reports.paper import MEASURES as PAPER_MEASURES
+from unmask.evaluation.reports.paper import published
+from unmask.evaluation.reports.summary import MEASURES, Summary
+from unmask.evaluation.rows import Group
 from unmask.resampling import Estimate
 
 # of what a task's numbers mean; raised when a definition changes
 TASK_VERSION = 1
-_MEASURES = (*MEASURES, "unary_nats_per_byte", "pairwise_nats_per_byte")
 
 
 def results_json(
     summaries: Sequence[Summary],
-    differences: Sequence[Difference] = (),
+    differences: Sequence[Summary] = (),
     config: Mapping[str, Any] | None = None,
 ) -> str:
     """The document as text: pure ASCII, names kept exactly, what is not finite as null.
@@ -35,17 +35,20 @@ def results_json(
     results = {
         "results": {name: _numbers(name, summary) for name, summary in tasks.items()},
         "intervals": {
-            name: {measure: _ends(getattr(summary, measure)) for measure in _MEASURES}
+            name: {measure: _ends(summary[measure]) for measure in MEASURES}
             for name, summary in tasks.items()
         },
-        "differences": {task_name(one.group): _difference(one) for one in differences},
+        "differences": {task_name(summary.group): _difference(summary) for summary in differences},
         "configs": {name: _config(summary) for name, summary in tasks.items()},
         "versions": dict.fromkeys(tasks, TASK_VERSION),
         "n-samples": {
-            name: {"original": one.examples + one.failed, "effective": one.examples}
-            for name, one in tasks.items()
+            name: {
+                "original": summary.examples + summary.failed,
+                "effective": summary.examples,
+            }
+            for name, summary in tasks.items()
         },
-        "higher_is_better": {name: dict.fromkeys(_MEASURES, False) for name in tasks},
+        "higher_is_better": {name: dict.fromkeys(MEASURES, False) for name in tasks},
         "config": dict(config or {}),
         "unmask_version": __version__,
     }
@@ -59,17 +62,15 @@ def task_name(group: Group) -> str:
 
 def _numbers(name: str, summary: Summary) -> dict[str, Any]:
     numbers: dict[str, Any] = {"alias": name}
-    for measure in _MEASURES:
-        estimate: Estimate | None = getattr(summary, measure)
-        numbers[f"{measure},none"] = _part(estimate, "value")
-        numbers[f"{measure}_stderr,none"] = _part(estimate, "stderr")
+    for measure in MEASURES:
+        numbers[f"{measure},none"] = _part(summary[measure], "value")
+        numbers[f"{measure}_stderr,none"] = _part(summary[measure], "stderr")
     return numbers
 
 
-def _difference(one: Difference) -> dict[str, Any]:
-    numbers: dict[str, Any] = {"baseline": one.baseline, "examples": one.examples}
-    for metric in METRICS:
-        estimate: Estimate | None = getattr(one, metric)
+def _difference(summary: Summary) -> dict[str, Any]:
+    numbers: dict[str, Any] = {"baseline": summary.baseline, "examples": summary.examples}
+    for metric, estimate in summary.estimates.items():
         numbers[metric] = _part(estimate, "value")
         numbers[f"{metric}_stderr"] = _part(estimate, "stderr")
         numbers[f"{metric}_interval"] = _ends(estimate)
@@ -77,7 +78,7 @@ def _difference(one: Difference) -> dict[str, Any]:
 
 
 def _config(summary: Summary) -> dict[str, Any]:
-    paper = {measure: published(summary.group, measure) for measure in MEASURES}
+    paper = {measure: published(summary.group, measure) for measure in PAPER_MEASURES}
     beside = {"paper": paper} if any(value is not None for value in paper.values()) else {}
     return {**summary.group._asdict(), "seconds": summary.seconds, **beside}
 

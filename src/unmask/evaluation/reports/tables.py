@@ -4,17 +4,23 @@ Cells stay numbers here. How a number or a hostile name is written is for the ou
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import partial
 
-from unmask.evaluation.reports.distance import NLLS, DistanceBin
-from unmask.evaluation.reports.paper import CITATION, MEASURES, published
-from unmask.evaluation.reports.summary import Difference, Summary, vocabularies_differ
+from unmask.evaluation.reports.paper import CITATION, published
+from unmask.evaluation.reports.paper import MEASURES as PAPER_MEASURES
+from unmask.evaluation.reports.summary import (
+    MEASURES,
+    NLLS,
+    TOKEN_DISTANCE,
+    Distance,
+    Summary,
+    vocabularies_differ,
+)
 from unmask.evaluation.rows import METRICS, SKETCHED_VOCABULARY, WHOLE_VOCABULARY, Group
 from unmask.resampling import Estimate
 
-Grouped = TypeVar("Grouped", Summary, Difference, DistanceBin)
 Cell = str | int | float | Estimate | None
 
 # of so many examples on, a bootstrap interval is nearly as wide as it should be
@@ -55,7 +61,6 @@ TERMS = {
 CANDIDATES = "A list of tokens as support: the joint is exact over these candidates."
 
 INTERVALS = "In brackets: 95% bootstrap confidence intervals, resampled by sentence."
-AVERAGES = "Means are over examples, and lower is better."
 VOCABULARIES = (
     "These models have different vocabularies, or none is known to be shared: do not compare them"
     " by perplexity per token, but by nats per byte, and note that different tokens were masked."
@@ -72,16 +77,10 @@ DIFFERENCES = (
     "Differences: means of the construction's number minus the baseline's, paired per example;"
     " below zero, the construction is better. Marked: the interval excludes zero."
 )
-DISTANCES = "Distance: the number of tokens between the blanks, 0 for neighbours."
-SYNTACTIC_DISTANCES = (
-    "Distance: the number of edges between the blanks' words in the dependency tree, 0 within one"
-    " word."
-)
 SKETCHES = (
     "Intervals of sketched numbers include the standard errors of the examples. Sketches have no"
     " A-KL, because most contexts were not run."
 )
-TOKEN_DISTANCE = "token distance"
 _NAMES = {
     "unary_ppl": "U-PPL",
     "pairwise_ppl": "P-PPL",
@@ -111,16 +110,8 @@ class Column:
     estimate: bool = False
 
 
-_LESS = Column(name="minus", setting=True)
-_BIN = [Column(name="distance from"), Column(name="to")]
-# what the cells of a column are called where they come from
-_ATTRIBUTES = {
-    **{name: attribute for attribute, name in _NAMES.items()},
-    "minus": "baseline",
-    "distance from": "first",
-    "to": "last",
-    "examples": "examples",
-}
+# a column beside what fills it
+_Filled = tuple[Column, Callable[[Summary], Cell]]
 
 
 @dataclass(frozen=True)
@@ -140,13 +131,13 @@ class ReportTable:
             for place, column in enumerate(self.columns)
             if column.setting and len({row[place] for row in self.rows}) == 1
         ]
-        kept = [place for place in range(len(self.columns)) if place not in same]
+        rest = [place for place in range(len(self.columns)) if place not in same]
         listed = [f"{self.columns[place].name} {self.rows[0][place]}" for place in same]
         return replace(
             self,
             title=": ".join([self.title, ", ".join(listed)] if listed else [self.title]),
-            columns=tuple(self.columns[place] for place in kept),
-            rows=tuple(tuple(row[place] for place in kept) for row in self.rows),
+            columns=tuple(self.columns[place] for place in rest),
+            rows=tuple(tuple(row[place] for place in rest) for row in self.rows),
         )
 
 
@@ -156,69 +147,108 @@ def summary_table(summaries: Sequence[Summary], vocabularies: Mapping[str, str])
     Rows come in the order of the summaries. `vocabularies` says which models share one, as in
     `vocabularies_differ`.
     """
-    measures = [*MEASURES, "unary_nats_per_byte", "pairwise_nats_per_byte"]
-    beside = [m for m in MEASURES if any(published(s.group, m) is not None for s in summaries)]
-    rows = [
+    beside: list[_Filled] = [
         (
-            *group,
-            summary.examples,
-            summary.failed,
-            *(getattr(summary, measure) for measure in measures),
-            *(published(summary.group, measure) for measure in beside),
+            Column(name=f"{_NAMES[measure]}, paper", digits=_digits(measure)),
+            partial(_published, measure=measure),
         )
-        for group, summary in _with_groups(summaries)
+        for measure in PAPER_MEASURES
+        if any(published(summary.group, measure) is not None for summary in summaries)
     ]
-    columns = (
-        *_group_columns(),
-        Column(name="examples"),
-        Column(name="failed"),
-        *map(_estimates, measures),
-        *(Column(name=f"{_NAMES[m]}, paper", digits=_digits(m)) for m in beside),
-    )
-    notes = _summary_notes(summaries, vocabularies, paper=bool(beside))
-    terms = _terms(summaries, [*NLLS, *measures])
-    return ReportTable("Results", columns, tuple(rows), notes, terms)
+    columns: list[_Filled] = [
+        (Column(name="examples"), lambda summary: summary.examples),
+        (Column(name="failed"), lambda summary: summary.failed),
+        *map(_measured, MEASURES),
+        *beside,
+    ]
+    notes = {
+        "Means are over examples, and lower is better.": True,
+        INTERVALS: True,
+        VOCABULARIES: vocabularies_differ(summaries, vocabularies),
+        FAILURES: any(summary.failed for summary in summaries),
+        SKETCHES: any(one.group.support == SKETCHED_VOCABULARY for one in summaries),
+        **dict.fromkeys(_few(summaries), True),
+        f"The paper's numbers: {CITATION}, 1,000 examples, which are not these.": bool(beside),
+    }
+    shown = [note for note, holds in notes.items() if holds]
+    return _table("Results", summaries, columns, shown, [*NLLS, *MEASURES])
 
 
-def difference_table(differences: Sequence[Difference]) -> ReportTable:
-    """Paired differences to a baseline."""
-    shown = [_LESS, Column(name="examples", counts=True), *map(_signed, METRICS)]
-    notes = (DIFFERENCES, INTERVALS, *_few(differences))
-    return _table("Paired differences", differences, shown, notes)
+def difference_table(differences: Sequence[Summary]) -> ReportTable:
+    """Paired differences from a baseline."""
+    columns = [_BASELINE, _COUNTED, *(_measured(metric, signed=True) for metric in METRICS)]
+    notes = [DIFFERENCES, INTERVALS, *_few(differences)]
+    return _table("Paired differences", differences, columns, notes, METRICS)
 
 
-def distance_table(
-    bins: Sequence[DistanceBin], *, kind: str = TOKEN_DISTANCE, counted: str = DISTANCES
-) -> ReportTable:
-    """NLLs by a kind of distance; `counted` is the sentence on what that counts."""
-    shown = [*_BIN, Column(name="examples"), *map(_estimates, NLLS)]
-    notes = (f"Mean NLLs per distance. {counted}", INTERVALS)
-    return _table(f"NLL by {kind}", bins, shown, notes)
+def distance_table(bins: Sequence[Summary], distance: Distance = TOKEN_DISTANCE) -> ReportTable:
+    """NLLs by distance."""
+    examples: _Filled = (Column(name="examples"), lambda summary: summary.examples)
+    columns = [*_BIN, examples, *map(_measured, NLLS)]
+    notes = [f"Mean NLLs per distance. {distance.note}", INTERVALS]
+    return _table(f"NLL by {distance.title}", bins, columns, notes, NLLS)
 
 
 def distance_difference_table(
-    bins: Sequence[DistanceBin], *, kind: str = TOKEN_DISTANCE, counted: str = DISTANCES
+    bins: Sequence[Summary], distance: Distance = TOKEN_DISTANCE
 ) -> ReportTable:
-    """Paired differences to a baseline by a kind of distance, as figures draw them."""
-    shown = [_LESS, *_BIN, Column(name="examples", counts=True), *map(_signed, NLLS)]
-    notes = (counted, DIFFERENCES, INTERVALS, *_few(bins))
-    return _table(f"Paired differences by {kind}", bins, shown, notes)
+    """Paired differences from a baseline by distance, as figures draw them."""
+    columns = [_BASELINE, *_BIN, _COUNTED, *(_measured(name, signed=True) for name in NLLS)]
+    notes = [distance.note, DIFFERENCES, INTERVALS, *_few(bins)]
+    return _table(f"Paired differences by {distance.title}", bins, columns, notes, NLLS)
+
+
+_BASELINE: _Filled = (Column(name="minus", setting=True), lambda summary: summary.baseline)
+_COUNTED: _Filled = (Column(name="examples", counts=True), lambda summary: summary.examples)
+_BIN: list[_Filled] = [
+    (Column(name="distance from"), lambda summary: summary.first),
+    (Column(name="to"), lambda summary: summary.last),
+]
+
+
+def _measured(measure: str, *, signed: bool = False) -> _Filled:
+    column = Column(name=_NAMES[measure], digits=_digits(measure), signed=signed, estimate=True)
+    return column, lambda summary: summary[measure]
+
+
+def _digits(measure: str) -> int:
+    # as many as the paper has
+    return 2 if measure.endswith("ppl") else 3
+
+
+def _published(summary: Summary, measure: str) -> float | None:
+    return published(summary.group, measure)
 
 
 def _table(
-    title: str, stats: Sequence[Any], shown: Sequence[Column], notes: tuple[str, ...]
+    title: str,
+    summaries: Sequence[Summary],
+    columns: Sequence[_Filled],
+    notes: Sequence[str],
+    measures: Sequence[str],
 ) -> ReportTable:
-    """A row for each, whose cells are its values under the names of the columns."""
-    attributes = [_ATTRIBUTES[column.name] for column in shown]
-    rows: list[tuple[Cell, ...]] = [
-        (*group, *(getattr(one, name) for name in attributes)) for group, one in _with_groups(stats)
+    """A row per summary: its group as a reader sees it, then the columns."""
+    supports = shown_supports(summary.group.support for summary in summaries)
+    rows = [
+        (
+            *summary.group._replace(support=supports[summary.group.support]),
+            *(cell(summary) for _, cell in columns),
+        )
+        for summary in summaries
     ]
-    terms = _terms(stats, [name for name in attributes if name in _NAMES])
-    return ReportTable(title, (*_group_columns(), *shown), tuple(rows), notes, terms)
+    groups = [Column(name=name, setting=name != "construction") for name in Group._fields]
+    # the masks, supports and measures of the table, in the order of `TERMS`
+    used = {name for one in summaries for name in (one.group.mask, one.group.support)}
+    used |= {_NAMES[measure] for measure in measures}
+    terms = [term for name, term in TERMS.items() if name in used]
+    if any(summary.group.support not in TERMS for summary in summaries):
+        terms.append(CANDIDATES)
+    heads = (*groups, *(column for column, _ in columns))
+    return ReportTable(title, heads, tuple(rows), tuple(notes), tuple(terms))
 
 
-def _few(counted: Sequence[Difference] | Sequence[DistanceBin]) -> tuple[str, ...]:
-    return (FEW,) if any(0 < one.examples < FEWEST for one in counted) else ()
+def _few(summaries: Sequence[Summary]) -> list[str]:
+    return [FEW] if any(0 < summary.examples < FEWEST for summary in summaries) else []
 
 
 def shown_support(support: str) -> str:
@@ -242,52 +272,3 @@ def shown_setting(group: Group) -> str:
     if group.support == WHOLE_VOCABULARY:
         return text
     return f"{text}, support {shown_support(group.support)}"
-
-
-def _terms(stats: Sequence[Grouped], measures: Sequence[str]) -> tuple[str, ...]:
-    """What explains the masks, supports and measures of a table, in the order of `TERMS`."""
-    groups: list[Group] = [one.group for one in stats]
-    used: set[str] = {name for group in groups for name in (group.mask, group.support)}
-    used |= {_NAMES[measure] for measure in measures}
-    terms = [term for name, term in TERMS.items() if name in used]
-    if any(group.support not in TERMS for group in groups):
-        terms.append(CANDIDATES)
-    return tuple(terms)
-
-
-def _with_groups(stats: Sequence[Grouped]) -> Iterable[tuple[Group, Grouped]]:
-    """Each beside its group as a reader sees it."""
-    shown = shown_supports(one.group.support for one in stats)
-    return ((one.group._replace(support=shown[one.group.support]), one) for one in stats)
-
-
-def _group_columns() -> list[Column]:
-    return [Column(name=name, setting=name != "construction") for name in Group._fields]
-
-
-def _estimates(measure: str) -> Column:
-    return Column(name=_NAMES[measure], digits=_digits(measure), estimate=True)
-
-
-def _signed(measure: str) -> Column:
-    return Column(name=_NAMES[measure], signed=True, estimate=True)
-
-
-def _digits(measure: str) -> int:
-    # as many as the paper has
-    return 2 if measure.endswith("ppl") else 3
-
-
-def _summary_notes(
-    summaries: Sequence[Summary], vocabularies: Mapping[str, str], *, paper: bool
-) -> tuple[str, ...]:
-    notes = {
-        AVERAGES: True,
-        INTERVALS: True,
-        VOCABULARIES: vocabularies_differ(summaries, vocabularies),
-        FAILURES: any(summary.failed for summary in summaries),
-        SKETCHES: any(s.group.support == SKETCHED_VOCABULARY for s in summaries),
-        FEW: any(0 < summary.examples < FEWEST for summary in summaries),
-        f"The paper's numbers: {CITATION}, 1,000 examples, which are not these.": paper,
-    }
-    return tuple(note for note, holds in notes.items() if holds)

