@@ -7,6 +7,10 @@ whose cells are multiplied by the weights of its outcomes is again a conditional
 constructions whose cells are products of such masses do not know that they read a sketch, and the
 probability of a fill is its mass divided by the weights of its tokens.
 
+Proposals are means over the contexts that ran, and a locked pair hides from every mean: while
+"other" has not run, hardly any mass flows to "each", and the other way round. A maximum sees it.
+So each round also runs partners: tokens that one context alone makes likely.
+
 The mass of the tail under each context is known exactly, since the context's whole row is: only how
 it is shared out among the tail is estimated. Other weights, drawn as the sample was, say how far
 that can be trusted.
@@ -37,6 +41,9 @@ _SWEEPS = 3
 _DEFENSIVE = 0.1
 # part of the contexts that is the head
 _HEAD = 0.5
+# a context wants a token that it makes at least so likely; the part of the contexts that may run
+# because they are wanted; and how often wanted tokens may want others
+_WANTED, _PARTNERS, _TURNS = 0.2, 0.15, 2
 # part that tokens may take which are always in the head
 _MOST_GIVEN = 0.65
 # other weights that the sample might have had
@@ -65,6 +72,8 @@ class SketchedPair:
         self._generator = torch.Generator().manual_seed(seed)
         # the rows that have run, by context: what the other blank may be, over its whole axis
         self._rows: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
+        # how likely the context that wants it most makes each token, as a logarithm
+        self._wanted = [torch.full(log.shape, -math.inf) for log in self._masked]
         # what tables are made of, by probes
         self._gathered: dict[tuple[tuple[int, ...], ...], _Gathered] = {}
 
@@ -92,11 +101,19 @@ class SketchedPair:
         for blank, places in enumerate(self._given):
             heads[blank] += [p for p in dict.fromkeys(places) if p not in self._rows[blank]]
         wanted, step = round(_HEAD * size), max(_FIRST, *map(len, self._rows))
+        partners = [round(_PARTNERS * size)] * 2
         while True:
             step = min(step, wanted)
             for blank in (0, 1):
                 heads[blank] += self._likeliest(blank, step - len(heads[blank]), heads[blank])
                 self._run(blank, heads[blank])
+            for blank in (0, 1) * _TURNS:
+                # at least one context is left to the sample
+                room = min(partners[blank], size - 1 - len(heads[blank]))
+                new = self._partners(blank, heads[blank], room)
+                partners[blank] -= len(new)
+                heads[blank] += new
+                self._run(blank, new)
             self._sweep(heads)
             if step >= wanted:
                 break
@@ -116,12 +133,23 @@ class SketchedPair:
         order = torch.sort(left, descending=True, stable=True).indices
         return order[: min(count, len(left) - len(without))].tolist()
 
+    def _partners(self, blank: int, without: Sequence[int], count: int) -> list[int]:
+        """Tokens that one context of the other blank wants, best first."""
+        if count <= 0:
+            return []
+        wanted = self._wanted[blank].clone()
+        wanted[list(without)] = -math.inf
+        best = torch.sort(wanted, descending=True, stable=True)
+        return best.indices[:count][best.values[:count] >= math.log(_WANTED)].tolist()
+
     def _run(self, blank: int, contexts: Sequence[int]) -> None:
         """Run the rows of these contexts."""
         missing = [place for place in contexts if place not in self._rows[blank]]
         if missing:
             given = self.whole.log_a_given if blank else self.whole.log_b_given
-            self._rows[blank].update(zip(missing, given(missing).cpu().float(), strict=True))
+            rows = given(missing).cpu().float()
+            self._rows[blank].update(zip(missing, rows, strict=True))
+            self._wanted[1 - blank] = torch.maximum(self._wanted[1 - blank], rows.amax(dim=0))
 
     def _sweep(self, heads: Sequence[Sequence[int]]) -> None:
         """Propose contexts by the conditionals of those that have run."""
