@@ -44,7 +44,6 @@ folders_shown = [
 redirects = {
     "concepts/README": "../index.html",
     "how-to/README": "../index.html",
-    "results/antibody-pairs": "variants.html",
     "results/appendix-d": "what-holds-here.html",
     "results/better-joints": "beyond-the-paper.html",
     "results/blimp-tiny-english": "blimp.html",

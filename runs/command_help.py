@@ -54,7 +54,7 @@ def columns_page() -> str:
         f"<!-- written by `{COMMAND}` -->\n# Columns\n",
         "Every column that a command adds to its rows. All columns of the input are kept.",
         "`METHOD` stands for the name of a method, `METRIC` for that of a metric; `--prefix` is",
-        "put before the names of `score`, `pairs` and `variants`. Logarithms are natural.\n",
+        "put before the names of `score` and `pairs`. Logarithms are natural.\n",
         "| column | unit | what it holds | commands |\n|---|---|---|---|",
     ]
     for name, column in sorted(COLUMNS.items(), key=lambda one: one[0].lower()):

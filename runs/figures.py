@@ -2,7 +2,7 @@
 
     python runs/figures.py [NAME ...]
 
-NAME: forest, perplexity, passes, variants, contradiction, sketch, construction, throughput; all
+NAME: forest, perplexity, passes, contradiction, sketch, construction, throughput; all
 without one. `construction` runs models/tiny-english and `throughput` benchmarks/jobs_driver.py, the
 others read what is published. Colours are Paul Tol's, which colour-blind readers can tell from each
 other.
@@ -191,27 +191,6 @@ def counted(how: str, vocabulary: int) -> int:
     return (int(times or 1) * vocabulary if tables else 0) + int(more or 0)
 
 
-def variants() -> "Figure":
-    """Spearman's correlation of every method with every measurement."""
-    rows = read("variants-methods")
-    measured = list(dict.fromkeys(row["section"] for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    figure, panels = blank(6.4, 3.4, len(measured), sharey=True)
-    for panel, section in zip(panels, measured, strict=True):
-        some = {row["method"]: row for row in rows if row["section"] == section}
-        for place, method in enumerate(methods):
-            if method in some:
-                default = method == "single-mask-marginals"
-                intervals(panel, [some[method]], "Spearman", [place], COLOURS[0 if default else 1])
-        panel.axvline(0, color="#888888", lw=0.8)
-        panel.set_title(section.replace(", ", "\n"), fontsize=8)
-        panel.set_xlim(-0.75, 0.75)
-    panels[0].set_yticks(range(len(methods)), methods, fontsize=8)
-    panels[0].invert_yaxis()
-    figure.supxlabel("Spearman's correlation with the measurement, 95% intervals", fontsize=9)
-    return figure
-
-
 def contradiction() -> "Figure":
     """J by model and corpus, and how far two sound constructions differ where J is large."""
     models = beyond_the_paper.read(sorted(RESULTS.glob("table1-*/")))
@@ -369,7 +348,6 @@ FIGURES: dict[str, Callable[[], "Figure"]] = {
         forest,
         perplexity,
         passes,
-        variants,
         contradiction,
         sketch,
         construction,

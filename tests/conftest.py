@@ -60,7 +60,6 @@ LONGEST = {
     "test_sketch.py",
     "test_snippets.py",
     "test_tutorial_claims.py",
-    "test_variants.py",
 }
 # files that compile the kernels, which takes a process twenty seconds: one process has them all
 COMPILING = {

@@ -50,15 +50,9 @@ if TYPE_CHECKING:
     from unmask.queries.sampling.samples import Samples as Samples
     from unmask.sequences.consistency.result import Consistency as Consistency
     from unmask.sequences.consistency.statistics import Statistic as Statistic
-    from unmask.sequences.landscapes import Epistasis as Epistasis
-    from unmask.sequences.landscapes import Landscape as Landscape
-    from unmask.sequences.mutations import MutationEffect as MutationEffect
-    from unmask.sequences.mutations import PairInteraction as PairInteraction
-    from unmask.sequences.residues import Mutation as Mutation
     from unmask.sequences.scores import LogRatio as LogRatio
     from unmask.sequences.scores import TextScore as TextScore
     from unmask.sequences.scores import WordScore as WordScore
-    from unmask.sequences.variants.scoring import VariantScore as VariantScore
     from unmask.sequences.word_pairs import PairScore as PairScore
     from unmask.settings import Settings as Settings
     from unmask.settings import Sketch as Sketch

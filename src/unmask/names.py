@@ -104,20 +104,20 @@ class OutputColumn(NamedTuple):
 
 
 def _columns() -> dict[str, OutputColumn]:
-    """Every column, by its name: METHOD and METRIC stand for names of methods and metrics."""
-    rows = ("fill", "pairs", "score", "variants", "dependence", "consistency", "evaluate")
+    """Every column, by its name: METRIC stands for the names of metrics."""
+    rows = ("fill", "pairs", "score", "dependence", "consistency", "evaluate")
     by_commands: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         rows: {"reason": ("text", "why the row has no numbers; empty if it has")},
-        ("pairs", "score", "variants", "dependence", "consistency", "evaluate", "report"): {
+        ("pairs", "score", "dependence", "consistency", "evaluate", "report"): {
             "model": ("text", "name of the model"),
         },
-        ("fill", "pairs", "score", "mutations"): {
+        ("fill", "pairs", "score"): {
             "method": ("text", "method or construction that the numbers are by"),
         },
-        ("fill", "pairs", "mutations", "consistency", "evaluate"): {
+        ("fill", "pairs", "consistency", "evaluate"): {
             "incompatibility": ("bits", "J: how far the two conditionals contradict each other"),
         },
-        ("pairs", "score", "mutations", "consistency", "evaluate"): {
+        ("pairs", "score", "consistency", "evaluate"): {
             "forward_passes": ("count", "forward passes of the model for the row"),
         },
         ("pairs", "score"): {
@@ -129,16 +129,6 @@ def _columns() -> dict[str, OutputColumn]:
         },
         ("pairs", "dependence"): {
             "pmi": ("nats", "pointwise mutual information of the two words"),
-        },
-        ("variants", "mutations"): {
-            "window": ("text", "positions that the model read, as 10-521; empty if all"),
-        },
-        ("variants", "landscape"): {
-            "METHOD": ("nats", "log-odds of the mutant against the wild type by this method"),
-            "mutation_count": ("count", "mutations of the mutant"),
-        },
-        ("mutations", "landscape"): {
-            "mutant": ("text", "mutations joined by colons, as A42G:L45K; wt is the wild type"),
         },
         ("evaluate", "report"): {
             "corpus": ("text", "name of the corpus"),
@@ -175,19 +165,6 @@ def _columns() -> dict[str, OutputColumn]:
             "correct": ("0, 0.5 or 1", "whether the first text of a pair wins; 0.5 is a tie"),
             "orders": ("count", "orders that hcb-path averages"),
             "places": ("count", "tokens in which the two texts of a pair differ"),
-        },
-        ("variants",): {
-            "METHOD_interaction": ("nats", "the score minus those of the single mutations"),
-            "METHOD_spread": ("nats", "standard deviation over orders (hcb-path)"),
-            "METHOD_incompatibility": ("bits", "J of the joint of this method"),
-            "METHOD_forward_passes": ("count", "forward passes that the variant takes alone"),
-            "blocks": ("count", "blocks that many mutations are cut into"),
-            "assay": ("text", "name of the file, if there are several"),
-        },
-        ("mutations",): {
-            "log_odds": ("nats", "log-odds of the mutant against the wild type"),
-            "single_log_odds": ("nats", "those of each mutation alone, as a list"),
-            "interaction": ("nats", "log_odds minus the sum of single_log_odds"),
         },
         ("dependence",): {
             "first_name": ("text", "word, residue or blank at the first place"),
@@ -463,7 +440,5 @@ ALIASES = {
     "weighted-arnold-gokhale": "weighted-ag",
 }
 DEFAULT_METHOD = "log-pool"
-# of variants: it ranked them better than the joints in every assay measured so far, in k passes
-DEFAULT_VARIANT_METHOD = "single-mask-marginals"
 # where there are so many blanks that the default has no table, and for words of several pieces
 METHOD_WITHOUT_TABLES = "orders"

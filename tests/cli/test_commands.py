@@ -91,7 +91,7 @@ def test_an_option_of_several_commands_has_one_help() -> None:
         if isinstance(command, type):
             for one in declared(command):
                 helps.setdefault(one.name, set()).add(one.option.help)
-    shared = [one.name for one in fields(options.Running)] + ["model", "sequence"]
+    shared = [one.name for one in fields(options.Running)] + ["model"]
     # head takes its model by place
     assert {name: len(helps[name]) for name in shared if len(helps[name]) > 1} == {"model": 2}
 
@@ -130,7 +130,7 @@ def test_an_option_of_a_construction_is_declared_once(folder, monkeypatch, capsy
     monkeypatch.setitem(METHODS, "tilted", entry)
     monkeypatch.setitem(CONSTRUCTIONS, "tilted", Construction(tilted, "a tilted mean"))
     commands = _parser()._subparsers._group_actions[0].choices  # type: ignore[union-attr]
-    for name in ("fill", "cost", "evaluate", "mutations"):
+    for name in ("fill", "cost", "evaluate"):
         text = re.sub(r"\s+", " ", commands[name].format_help())
         assert "--weight X tilted: share of the first table (default: 0.5)" in text
     arguments = ["fill", PAIR, "-m", folder, "--exact", "--method", "tilted", "--json", "--quiet"]

@@ -49,12 +49,6 @@ COMMANDS = {
         ("text", "word1", "word2"),
         "log_p",
     ),
-    "variants": Command(
-        ("--sequence", "MKTAYIAKQR"),
-        [{"mutant": one, "ms": "3,5"} for one in ("M1A", "K2R:A4G", "Y5F")],
-        ("mutant",),
-        "single-mask-marginals",
-    ),
     "dependence": Command(
         ("--measure", "pmi"),
         [{"id": f"{n}, é; n", "text": text} for n, text in enumerate(TEXTS)],
@@ -74,7 +68,7 @@ COMMANDS = {
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     words = str(save_bert(tmp_path_factory.mktemp("bert")))
     residues = tiny_models.saved("esm", tmp_path_factory.mktemp("esm"))
-    return {**dict.fromkeys(COMMANDS, words), "variants": residues, "fasta": residues}
+    return {**dict.fromkeys(COMMANDS, words), "fasta": residues}
 
 
 def written(rows: Rows, format: str) -> bytes:

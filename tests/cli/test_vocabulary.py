@@ -11,28 +11,24 @@ from typing import Any
 
 import pytest
 
-from unmask.cli import _COMMANDS, mutations
+from unmask.cli import _COMMANDS
 from unmask.cli.command import declared
-from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.kind import Evaluate
 from unmask.jobs.kinds.consistency import ConsistencyKind
 from unmask.jobs.kinds.dependence import DependenceKind
 from unmask.jobs.kinds.fill import FillKind
 from unmask.jobs.kinds.pairs import PairsKind
 from unmask.jobs.kinds.score import ScoreKind
-from unmask.jobs.kinds.variants import VariantsKind
 from unmask.names import COLUMNS, MEASURES
-from unmask.sequences.variants.methods import METHODS
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 # options that cannot be alike: what is taken, or what is written, is another thing
 DIFFERENT = {
     "method": "commands have methods of their own",
-    "support": "tokens of a blank, letters of a mutation, or places of a text",
+    "support": "tokens of a blank, or places of a text",
     "output": "rows, a folder, or a document",
     "output_format": "rows or a document (report)",
     "column": "one column of texts (score), or several of a corpus",
-    "sequence": "can be left out of an assay (variants)",
     "examples": "of a cost, or per mask (evaluate)",
     "max_passes": "a visitor of the demo waits, and one joint needs fewer (consistency)",
     "exact": "of constructions, or of one joint (consistency)",
@@ -53,13 +49,12 @@ def test_an_option_is_the_same_wherever_it_is() -> None:
 def test_commands_over_rows_have_the_same_options() -> None:
     shared = {"input", "input_format", "limit", "output", "output_format", "json", "strict"}
     shared |= {"dry_run", "quiet", "shard", "texts_per_unit", "method", "ray", "workers", "wait"}
-    for name in ("fill", "pairs", "score", "variants", "dependence", "consistency"):
+    for name in ("fill", "pairs", "score", "dependence", "consistency"):
         names = {one.name for one in declared(_COMMANDS[name])}
         # they have measures, or all of them
         others = {"method"} if name in ("dependence", "consistency") else set()
         assert shared - names <= others, name
-    for name in ("mutations", "landscape", "evaluate"):
-        assert "dry_run" in {one.name for one in declared(_COMMANDS[name])}, name
+    assert "dry_run" in {one.name for one in declared(_COMMANDS["evaluate"])}
 
 
 def written(command: str) -> set[str]:
@@ -72,39 +67,20 @@ def written(command: str) -> set[str]:
             ScoreKind(words=True),
             ScoreKind(columns=("good", "bad")),
         ],
-        "variants": [VariantsKind(methods=tuple(METHODS), file_column="assay")],
         "dependence": [DependenceKind(measure=name, tree=True) for name in MEASURES],
         "consistency": [ConsistencyKind()],
     }
     if command == "evaluate":
         return set(Evaluate.output_columns)
-    if command == "mutations":
-        return set(mutations.COLUMNS)
-    found: set[str] = {"assay"} if command == "variants" else set()
-    for kind in kinds[command]:
-        found |= set(kind.output_columns)
-    return found
-
-
-def general(command: str, column: str) -> str:
-    """A column with METHOD in place of the name of a method."""
-    if command not in ("variants", "landscape"):
-        return column
-    longest = sorted({*METHODS, *CONSTRUCTIONS}, key=len, reverse=True)
-    for method in longest:
-        if column == method or column.startswith(f"{method}_"):
-            return f"METHOD{column.removeprefix(method)}"
-    return column
+    return {name for kind in kinds[command] for name in kind.output_columns}
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["fill", "pairs", "score", "variants", "dependence", "consistency", "evaluate", "mutations"],
+    "command", ["fill", "pairs", "score", "dependence", "consistency", "evaluate"]
 )
 def test_the_page_has_the_columns_of_a_command_and_no_other(command: str) -> None:
     of_page = {name for name, column in COLUMNS.items() if command in column.commands}
-    found = {general(command, name) for name in written(command)}
-    assert found == of_page
+    assert written(command) == of_page
 
 
 def rows_of(command: str) -> Iterator[list[str]]:
@@ -119,7 +95,7 @@ def rows_of(command: str) -> Iterator[list[str]]:
             text = one.removeprefix("  | ").removeprefix("  ")
             if re.match(r'\{"\w+": .*"reason": ', text):
                 yield list(json.loads(text))
-            elif re.search(r",(reason|forward_passes)$|^mutant,mutation_count,", text):
+            elif re.search(r",(reason|forward_passes)$", text):
                 yield next(csv.reader([text]))
 
 
@@ -129,17 +105,15 @@ def steps(text: str) -> Iterator[tuple[str, list[str]]]:
         yield line, answer
 
 
-@pytest.mark.parametrize(
-    "command", ["fill", "pairs", "score", "variants", "dependence", "mutations", "landscape"]
-)
+@pytest.mark.parametrize("command", ["fill", "pairs", "score", "dependence"])
 def test_rows_of_transcripts_have_columns_of_the_page(command: str) -> None:
-    inputs = {"id", "text", "note", "item", "word1", "word2", "mutant", "mutated_sequence"}
-    inputs |= {"DMS_score", "good", "bad", "kind", "UID", "field", "linguistics_term", "n"}
+    inputs = {"id", "text", "note", "item", "word1", "word2"}
+    inputs |= {"good", "bad", "kind", "UID", "field", "linguistics_term", "n"}
     inputs |= {"extra", "sentence", "w1", "w2", "c", "sentence_good", "sentence_bad"}
     every = list(rows_of(command))
     assert every
     of_page = {name for name, column in COLUMNS.items() if command in column.commands}
-    unknown = {general(command, name) for names in every for name in names} - of_page - inputs
+    unknown = {name for names in every for name in names} - of_page - inputs
     assert not unknown
 
 

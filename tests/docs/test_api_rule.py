@@ -74,9 +74,9 @@ def test_no_public_function_asks_a_model_in_place_of_a_method() -> None:
 
 
 def test_results_have_a_dictionary() -> None:
-    assert {"TextScore", "Joint", "DependenceMap", "Landscape", "Samples", "Cost"} <= set(RESULTS)
-    parts = ["Agreement", "Dependence", "Draw", "Epistasis", "Fill", "Frequency", "Mixing"]
-    parts += ["Mutation", "PairMetrics", "Place", "WordScore"]
+    assert {"TextScore", "Joint", "DependenceMap", "Samples", "Cost"} <= set(RESULTS)
+    parts = ["Agreement", "Dependence", "Draw", "Fill", "Frequency", "Mixing"]
+    parts += ["PairMetrics", "Place", "WordScore"]
     for name in {*RESULTS, *parts} - {*ANSWERS}:
         assert callable(getattr(getattr(unmask, name), "to_dict", None)), name
 
@@ -111,7 +111,6 @@ def test_one_text_gives_one_result_and_a_list_a_list() -> None:
     ("ask", "advice"),
     [
         (lambda lm: lm.surprisal, r"has no attribute 'surprisal'; use score\(text\).words"),
-        (lambda lm: lm.score_variant, r"use variants\(sequence, mutants\)"),
         (lambda lm: lm.joint("the [MASK] [MASK]", support=5).prob, r"use log_prob\(...\)"),
         (lambda lm: lm.score("the cat").to_dataframe, "use to_pandas"),
         (lambda lm: unmask.score_texts, "use score"),

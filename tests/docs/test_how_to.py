@@ -26,7 +26,7 @@ PAGES = sorted(FOLDER.glob("*.md"))
 CONCEPTS = sorted((ROOT / "docs" / "concepts").glob("*.md"))
 MANIFESTS = sorted((FOLDER / "kubernetes").glob("*.yaml"))
 COMMANDS = {
-    *("fill", "pairs", "score", "merge", "variants", "mutations", "landscape", "dependence"),
+    *("fill", "pairs", "score", "merge", "dependence"),
     *("consistency", "cost", "evaluate", "report", "head"),
 }
 # what variables of the pages may stand for

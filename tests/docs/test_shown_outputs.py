@@ -11,7 +11,6 @@ import pytest
 from assets import real_model
 from reading_pages import alike, text_of
 from reading_pages import pages as all_pages
-from snippets import CHAIN
 
 from unmask import cli
 
@@ -52,7 +51,6 @@ def test_what_is_shown_is_what_is_printed(
     found = blocks(page)
     assert found
     monkeypatch.chdir(tmp_path)
-    Path("trastuzumab-vh.fasta").write_text(f">vh\n{CHAIN}\n")
     for name, model in MODELS.items():
         if any(f'"{name}"' in code or f"-m {name}" in code for _, code, _ in found):
             Path(name).parent.mkdir(exist_ok=True)

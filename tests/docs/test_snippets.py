@@ -33,8 +33,6 @@ EXECUTED_ELSEWHERE = {
     "README.md": "tests/docs/test_shown_outputs.py, with the model that it names",
     "docs/how-to/dependence.md": "the same",
 }
-# what pages speak of and do not define
-GIVEN = {"docs/how-to/proteins.md": {"sequence": snippets.CHAIN}}
 # commands that are only parsed, and why; any other is run
 ONLY_PARSED = {
     ("--ray",): "starts Ray or needs a cluster; tests/evaluation/test_ray.py runs it",
@@ -137,7 +135,7 @@ def test_every_language_has_a_rule(page: Path) -> None:
 def test_pages_are_found_and_an_unknown_language_is_noticed() -> None:
     names = {name_of(page) for page in PAGES}
     assert {"README.md", "docs/how-to/score.md", "docs/concepts/cost.md"} <= names
-    assert EXECUTED_ELSEWHERE.keys() | GIVEN.keys() <= names
+    assert EXECUTED_ELSEWHERE.keys() <= names
     assert uncovered(Block("ruby", "", 1))
     assert uncovered(Block("{code-cell} ipython3", "", 1))
 
@@ -150,7 +148,7 @@ def test_pages_are_found_and_an_unknown_language_is_noticed() -> None:
 def test_python_runs(page: Path, models: dict[str, str], folder: Path) -> None:
     code = snippets.python(page)
     code = LOADS.sub(lambda found: f'{found[1]}"{snippets.stand_in(found[2], models)}"', code)
-    names: dict[str, Any] = {"__name__": "page", **GIVEN.get(name_of(page), {})}
+    names: dict[str, Any] = {"__name__": "page"}
     exec(compile(code, name_of(page), "exec"), names)
 
 

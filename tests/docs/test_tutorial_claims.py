@@ -290,49 +290,6 @@ def test_evaluate_your_model(tutorial: Any) -> None:
     assert "fewer than 20 examples" in report
 
 
-def test_protein_pairs(tutorial: Any) -> None:
-    said = tutorial("tutorials/protein-pairs")
-    last = said["What the number is, and what it is not"]
-    chain, effect, joint = last["heavy_chain"], last["effect"], last["joint"]
-    assert chain[104:109] == "YAMDY"
-    assert max(effect.single_log_odds) < -2
-    assert effect.log_odds > 0.5
-    assert effect.interaction > 7
-    assert effect.forward_passes == joint.diagnostics["forward_passes"] == 41
-    assert joint.shape == (20, 20)
-    assert min(joint.diagnostics["captured_mass"]) > 0.99
-    mutants, wildtype = last["mutants"], last["wildtype"]
-    ranked = sorted(mutants, key=lambda pair: -joint.log_odds(pair, wildtype))
-    assert len(mutants) == 361
-    assert ranked[0] == ["Y", "F"]
-    assert [joint.log_odds(pair, wildtype) > 0 for pair in ranked].count(True) == 1
-    assert all(joint.interaction(pair, wildtype) > 5 for pair in ranked[:5])
-    found = {pair.positions: pair for pair in last["pairs"]}
-    assert max(found.values(), key=lambda pair: pair.mutual_information).positions == (106, 107)
-    assert ":".join(map(str, found[106, 107].mutations)) == "A106Y:M107F"
-    assert found[105, 107].mutual_information > found[105, 106].mutual_information
-    assert max(pair.incompatibility for pair in found.values()) < 0.05
-
-
-def test_variants(tutorial: Any) -> None:
-    said = tutorial("tutorials/variants")
-    last = said["What it is, and what it is not"]
-    lm, chain, found = last["lm"], last["heavy_chain"], last["found"]
-    scores = {}
-    for method in ("wt-marginals", "mutant-marginals", "single-mask-marginals", "log-pool"):
-        (one,) = lm.variants(chain, [last["double"]], method=method)
-        scores[method] = one.score
-    assert round(scores["wt-marginals"]) == -9
-    assert round(scores["mutant-marginals"]) == 15
-    assert scores["single-mask-marginals"] < -5 < 0 < scores["log-pool"]
-    assert found.forward_passes == 33
-    assert found.incompatibility < 0.001
-    *others, last_pair = found.epistasis()
-    assert ":".join(map(str, last_pair.mutations)) == "A106Y:M107F"
-    assert min(last_pair.mean, last_pair.wildtype) > 7
-    assert max(abs(value) for pair in others for value in (pair.mean, pair.wildtype)) < 0.7
-
-
 def test_dependence(tutorial: Any) -> None:
     said = tutorial("tutorials/dependence")
     last = said["What it is, and what it is not"]

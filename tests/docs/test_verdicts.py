@@ -90,15 +90,6 @@ def test_the_casino() -> None:
     assert text["likeliest"]["mrf"] == ["United", "States"]
 
 
-def test_what_log_pool_loses_on_variants() -> None:
-    rows = [row for row in table("variants-methods") if row["method"] == "log-pool"]
-    behind = sorted(-float(row["minus single"]) for row in rows)
-    assert all(float(row["minus single high"]) < 0 for row in rows)
-    said = f"lower by {behind[0]:.2f} to {behind[-1]:.2f}"
-    assert f"its Spearman correlation was {said}" in README
-    assert said in words(DOCS / "how-to" / "proteins.md")
-
-
 def passes(vocabulary: int) -> str:
     return f"{2 * vocabulary + 1:,}"
 

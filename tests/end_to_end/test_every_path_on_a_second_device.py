@@ -385,34 +385,6 @@ def _(place: Place) -> object:
     ] + [place.wide.pairs(items[:1], method="log-pool", settings=QUIET)]
 
 
-@path("variants of a protein")
-def _(place: Place) -> object:
-    return {
-        method: list(place.protein.variants(WILDTYPE, VARIANTS, method=method, settings=QUIET))
-        for method in (
-            "wt-marginals",
-            "masked-marginals",
-            "mut-fill",
-            "pll",
-            "hcb-path",
-            "log-pool",
-        )
-    }
-
-
-@path("mutations and their landscape")
-def _(place: Place) -> object:
-    methods = ["hcb", "log-pool", "orders", "hcb-path"]
-    found = place.protein.landscape(WILDTYPE, VARIANTS[-1], methods=methods, settings=QUIET)
-    return (
-        found.to_rows(),
-        [found.epistasis(method) for method in methods],
-        (found.incompatibility, found.captured_mass),
-        place.protein.mutations(WILDTYPE, VARIANTS[1:], settings=QUIET),
-        place.protein.interactions(WILDTYPE, [2, 5, 9], settings=QUIET),
-    )
-
-
 @path("the cost of joints")
 def _(place: Place) -> object:
     bill = place.lm.cost(TWO, methods=["ag", "orders"], support="vocabulary", settings=QUIET)
@@ -448,13 +420,6 @@ def _(place: Place) -> object:
     arguments = ("{folder}/texts.txt", "--samples", "4", "--quiet")
     place.run("dependence", *arguments, "-o", "{folder}/maps/")
     return place.written("maps")
-
-
-@path("the command variants, into a file")
-def _(place: Place) -> object:
-    arguments = ("{folder}/variants.csv", "--sequence", WILDTYPE, "--quiet")
-    place.run("variants", *arguments, "-o", "{folder}/variants.jsonl", model="esm")
-    return place.written("variants.jsonl")
 
 
 @path("the command evaluate")
@@ -517,7 +482,6 @@ def places(models: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Place
         folder = tmp_path_factory.mktemp("written")
         (folder / "texts.txt").write_text("\n".join(TEXTS[:12]))
         (folder / "pairs.csv").write_text(f"text,word1,word2\n{TWO},sat,on\n{TWO},cats,ran\n")
-        (folder / "variants.csv").write_text("mutant\n" + "\n".join(VARIANTS))
         found.append(Place(device, models, folder))
     return found
 

@@ -23,7 +23,6 @@ FILES = {
     "texts.txt": f"{TWO}\nTwo [MASK] are [MASK].\n",
     "items.csv": f"text,word1,word2\n{TWO},man,street\n",
     "corpus.txt": "Two dogs are running.\nA man is playing a guitar.\n",
-    "assay.csv": "mutant\nA4G\nA4G:I6L\n",
 }
 # what was typed, and what the answer names where that is not right
 SHELL = [
@@ -42,9 +41,7 @@ SHELL = [
     (f"fill '{TWO}' --candidates man,floor", "--support"),
     ("score sentences.csv -o scores.csv --resume", "the same command continues"),
     ("score sentences.csv --gpu", "--device"),
-    ("variants assay.csv --sequence MKTAYIAKQR --output variants.csv", None),
 ]
-SEQUENCE = "MKTAYIAKQR"
 LanguageModel = unmask.LanguageModel
 PYTHON: list[tuple[Callable[[LanguageModel], object], str | None]] = [
     (
@@ -66,8 +63,6 @@ PYTHON: list[tuple[Callable[[LanguageModel], object], str | None]] = [
     (lambda lm: lm.dependence(KEYS).plot(), None),
     (lambda lm: lm.cost(TWO, timed=False), None),
     (lambda lm: lm.joint(TWO, seed=1, max_passes=500), "Sketch(seed="),
-    (lambda lm: lm.score_variant(SEQUENCE, "A4G:I6L"), "variants(sequence, mutants)"),
-    (lambda lm: lm.landscape(SEQUENCE, ["A4G", "I6L", "K8R"]).to_dataframe(), "to_pandas"),
 ]
 
 

@@ -1,6 +1,5 @@
 """Requests that once were answered with another number than was asked for, or not in one line."""
 
-import itertools
 import json
 import math
 import sys
@@ -24,7 +23,6 @@ from unmask.joints.forms import Product
 from unmask.queries.dependence import jacobian
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.files import open_input, read_unit
-from unmask.sequences.variant_metrics import evaluate_variants
 from unmask.tables.conditional import DenseLogits
 from unmask.tables.pair_tables import PairTables
 
@@ -191,45 +189,6 @@ def test_maps_that_cannot_be_are_refused_in_one_line(lm) -> None:
     for ask in (lambda: lm.independent_blanks(wide), lambda: lm.fill(wide, together=0.05)):
         with pytest.raises(unmask.ClozeError, match="one token each"):
             ask()
-
-
-# --- variants ------------------------------------------------------------------------------------
-
-
-def factorial(separator: str) -> tuple[list[str], list[float], list[float]]:
-    """All combinations of four mutations, with random measurements and scores."""
-    rng = np.random.default_rng(0)
-    singles = ["A1C", "D2E", "F3G", "H4I"]
-    names = [
-        separator.join(some) or "wt"
-        for k in range(5)
-        for some in itertools.combinations(singles, k)
-    ]
-    measured, scores = rng.normal(size=(2, len(names))).tolist()
-    return names, measured, [0.0, *scores[1:]]
-
-
-def epistasis(names: list[str], measured: list[float], scores: list[float | None]) -> list[tuple]:
-    found = evaluate_variants(names, measured, {"m": scores})
-    return [(row.metric, row.n, row.value) for row in found if "epistasis" in row.metric]
-
-
-def test_the_wild_type_that_was_measured_counts() -> None:
-    """A command has no score of it: it is what all scores are relative to."""
-    names, measured, scores = factorial(":")
-    expected = epistasis(names, measured, list(scores))
-    assert expected
-    assert epistasis(names, measured, [None, *scores[1:]]) == expected
-    # and left out, the numbers are others
-    assert epistasis(names[1:], measured[1:], list(scores[1:])) != expected
-
-
-@pytest.mark.parametrize("separator", [",", ", ", ": "])
-def test_names_of_variants_are_read_as_the_scorer_reads_them(separator) -> None:
-    expected = epistasis(*factorial(":"))
-    names, measured, scores = factorial(separator)
-    assert epistasis(names, measured, scores) == expected
-    assert epistasis([name.lower() for name in names], measured, scores) == expected
 
 
 # --- the command line ----------------------------------------------------------------------------

@@ -79,21 +79,3 @@ def test_progress_and_cancelling_reach(path: str, lm: LanguageModel) -> None:
             PATHS[path](lm, Settings(progress=cancel))
         assert hooks(lm.model.model) == 0
     assert lm.joint(TWO, method="mlm").log_prob("sat", "mat") == before
-
-
-def test_progress_reaches_mutations() -> None:
-    lm = unmask.load(build("esm"))
-    seen: list[Progress] = []
-    lm.mutations("ACDEFGH", ["A1C:D3E"], settings=Settings(progress=seen.append))
-    assert seen
-
-
-def test_progress_reaches_landscapes() -> None:
-    lm = unmask.load(build("esm"))
-    seen: list[Progress] = []
-    settings = Settings(progress=seen.append)
-    found = lm.landscape("ACDEFGH", "A1C:D3E:F5G", settings=settings)
-    # one bar over all tables, before that of the solver
-    rows = [one for one in seen if one.unit == "row"]
-    assert {one.total for one in rows} == {found.forward_passes} == {13}
-    assert max(one.done for one in rows) == 13

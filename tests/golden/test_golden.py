@@ -264,7 +264,7 @@ def _write_parquet(folder: Path) -> None:
     """The tables of inputs/ that Parquet files are made of: texts.jsonl and so on."""
     import pyarrow as pa
 
-    for name in ("texts", "pairs", "items", "assay", "blanks"):
+    for name in ("texts", "pairs", "items", "blanks"):
         lines = (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
         pq.write_table(
             pa.Table.from_pylist(list(map(json.loads, lines))), f"{folder}/{name}.parquet"

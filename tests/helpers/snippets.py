@@ -201,7 +201,6 @@ _BLIMP = {"field": "syntax", "linguistics_term": "order", "UID": "anaphor_gender
 
 # shows its own table
 PAIRS_PAGE = ROOT / "docs" / "how-to" / "score-pairs.md"
-PROTEINS_PAGE = ROOT / "docs" / "how-to" / "proteins.md"
 DEPENDENCE_PAGE = ROOT / "docs" / "how-to" / "dependence.md"
 
 
@@ -216,7 +215,6 @@ def write_files(folder: Path) -> None:
         "captions.txt": "\n".join(f"{text} {n}" for n in range(6) for text in SENTENCES),
         "texts.txt": "\n".join(_TEXTS),
         "chains.txt": " ".join(CHAIN[:30]),
-        "mutants.txt": "W99A\nG101A:D102Y",
         "sentences.jsonl": _json_lines({"text": text} for text in SENTENCES),
         "reviews.jsonl": _json_lines({"title": text, "body": text} for text in SENTENCES),
         "texts.jsonl": _json_lines({"text": text} for text in _TEXTS),
@@ -238,17 +236,9 @@ def write_files(folder: Path) -> None:
     files["two-blanks.csv"] = tables[0]
     tables = [one.text for one in blocks(DEPENDENCE_PAGE) if one.language == "csv"]
     files["texts.csv"] = tables[0]
-    tables = [one.text for one in blocks(PROTEINS_PAGE) if one.language == "csv"]
-    files["variants.csv"] = tables[0]
-    mutated = CHAIN[:98] + "A" + CHAIN[99:]
-    files["assay.csv"] = _table("mutant,mutated_sequence,DMS_score", [("W99A", mutated, 0.5)])
-    for name in ("heavy-chain.fasta", "trastuzumab-vh.fasta", "chains.fasta"):
-        files[name] = f">chain\n{CHAIN}\n"
+    files["chains.fasta"] = f">chain\n{CHAIN}\n"
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    assays = folder / "DMS_ProteinGym_substitutions"
-    assays.mkdir()
-    (assays / "A_HUMAN.csv").write_text(files["assay.csv"], encoding="utf-8")
     (folder / "crawl").mkdir()
     crawl = pyarrow.table({"text": list(SENTENCES)})
     pyarrow.parquet.write_table(crawl, folder / "crawl" / "a.parquet")

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import killable
 import pyarrow.parquet as pq
 import pytest
-import tiny_models
 from damage import damaged, files_up_to
 from safetensors.torch import load_file, save_file
 from tiny_tokenizers import save_bert
@@ -65,13 +64,6 @@ KINDS = {
         "csv",
         ["--half-tables"],
         "half_tables",
-    ),
-    "variants": Given(
-        ["variants", "FILE", "--sequence", CHAIN],
-        [{"mutant": f"{CHAIN[n]}{n + 1}L"} for n in range(ROWS + 1) if CHAIN[n] != "L"],
-        "jsonl",
-        ["--method", "mlm"],
-        "options.methods is",
     ),
     "fill": Given(
         ["fill", "FILE"],
@@ -194,9 +186,7 @@ def models_loaded_once() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    folder = tmp_path_factory.mktemp("models")
-    bert = str(save_bert(folder / "bert"))
-    return {**dict.fromkeys(KINDS, bert), "variants": tiny_models.saved("esm", folder / "esm")}
+    return dict.fromkeys(KINDS, str(save_bert(tmp_path_factory.mktemp("bert"))))
 
 
 @pytest.fixture(scope="module", params=CASES, ids="-".join)

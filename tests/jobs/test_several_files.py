@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tiny_models import saved
 from tiny_tokenizers import save_bert
 
 from unmask import cli
@@ -29,11 +28,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
-@pytest.fixture(scope="module")
-def protein(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return saved("esm", tmp_path_factory.mktemp("esm"))
-
-
 def run(*arguments: object) -> int:
     return cli.main(list(map(str, arguments)))
 
@@ -50,18 +44,6 @@ def read(place: Path) -> list[dict[str, str]]:
 
 
 # --- what goes in --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("more", [[], ["-o", "{}/out/"]])
-def test_two_assays_of_one_name_are_not_mixed(more, protein, tmp_path, capsys) -> None:
-    for folder in "xy":
-        write(tmp_path / folder / "s.csv", "mutant\nA2G\n")
-    given = [tmp_path / "x" / "s.csv", tmp_path / "y" / "s.csv", "--sequence", "MAKV"]
-    where = [one.format(tmp_path) for one in more]
-    assert run("variants", *given, "-m", protein, *where) == 2
-    said = capsys.readouterr().err
-    assert "would both be 's' in the column assay; rename one of them" in said
-    assert said.count("\n") == 1
 
 
 @pytest.mark.slow
@@ -96,16 +78,14 @@ def test_a_file_that_cannot_be_read_leaves_no_complete_output(model, tmp_path, c
 
 
 @pytest.mark.slow
-def test_a_shard_without_texts_is_no_failure(model, protein, tmp_path, capsys) -> None:
+def test_a_shard_without_texts_is_no_failure(model, tmp_path, capsys) -> None:
     write(tmp_path / "in.txt", "the cat sat.\n")
     write(tmp_path / "pairs.csv", HEADER + ITEM)
-    write(tmp_path / "assay.csv", "mutant\nA2G\n")
     for asked in (
         ["score", tmp_path / "in.txt", "-m", model],
         ["pairs", tmp_path / "pairs.csv", "-m", model],
         ["score", tmp_path / "pairs.csv", "-m", model, "--pairs", "word1,word2", "--by", "text"],
         ["dependence", tmp_path / "in.txt", "-m", model],
-        ["variants", tmp_path / "assay.csv", "-m", protein, "--sequence", "MAKV"],
     ):
         where = f"{tmp_path}/{asked[0]}{len(asked)}/"
         assert run(*asked, "-o", where, "--shard", "3/4") == 0, capsys.readouterr().err
@@ -139,17 +119,12 @@ def test_a_changed_file_is_noticed_if_another_has_its_name(model, tmp_path, caps
     assert "a file 'a.txt' of the input has changed" in capsys.readouterr().err
 
 
-def test_options_of_a_folder_are_checked_before_the_model_runs(protein, tmp_path, capsys) -> None:
-    write(tmp_path / "assay.csv", "mutant,fitness\nA2G,1.0\n")
-    asked = ["variants", tmp_path / "assay.csv", "--sequence", "MAKV", "-m", protein]
-    asked += ["-o", f"{tmp_path}/out/"]
-    for more, said in (
-        (["--score-column", "fitnes"], "no such column; it has 'mutant', 'fitness'"),
-        (["--texts-per-unit", "0"], "a unit has texts from 1, not 0"),
-    ):
-        assert run(*asked, *more) == 2
-        assert said in capsys.readouterr().err
-        assert not (tmp_path / "out").exists()
+def test_options_of_a_folder_are_checked_before_the_model_runs(model, tmp_path, capsys) -> None:
+    write(tmp_path / "in.txt", "the cat sat.\n")
+    asked = ["score", tmp_path / "in.txt", "-m", model, "-o", f"{tmp_path}/out/"]
+    assert run(*asked, "--texts-per-unit", "0") == 2
+    assert "a unit has texts from 1, not 0" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 # --- what is merged ------------------------------------------------------------------------------

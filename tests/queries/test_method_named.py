@@ -5,7 +5,6 @@ import math
 
 import pytest
 import torch
-from assets import real_model
 from tiny_tokenizers import save_bert, tiny_bert, word_piece
 from transformers import pipeline
 
@@ -131,24 +130,3 @@ def test_the_units_are_what_they_say(lm):
 def test_docstrings_name_the_unit(name):
     said = str(getattr(unmask.Joint, name).__doc__)
     assert "nats" in said or "bits" in said
-
-
-@pytest.mark.real
-@pytest.mark.assets("the antibody model")
-def test_mutations_name_method_and_units(capsys):
-    antibodies = str(real_model("antiberty"))
-    asked = ["mutations", "-m", antibodies, "--sequence", "EVQLVESGG"]
-    few = ["--support", "A,K,Q,V"]
-    assert main([*asked, "V2A:Q3K", "V5A", *few]) == 0
-    said = capsys.readouterr().err
-    assert (
-        "log-odds and interaction in nats, J in bits; by log-pool-4, the model's own distrib"
-        in said
-    )
-    assert main([*asked, "V2A:Q3K", *few, "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["units"]["log_odds"] == "nats"
-    assert shown["results"][0]["method"] == "log-pool-4"
-    lm = unmask.load(antibodies)
-    (pair,) = lm.interactions("EVQLVESGG", [2, 3], support=list("AKQV"))
-    assert pair.to_dict()["method"] == "log-pool-4"

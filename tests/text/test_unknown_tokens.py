@@ -261,11 +261,12 @@ def test_what_the_fix_is(antibodies, text, fix):
 
 @pytest.mark.real
 @pytest.mark.assets("the antibody model")
-def test_mutations_read_residues_one_by_one_and_have_nothing_unknown(antibodies):
-    found: list = []
-    ask = lambda: found.append(antibodies.mutations("EVQLVESGG", "V2A:Q3K"))  # noqa: E731
+def test_residues_with_spaces_have_nothing_unknown(antibodies):
+    joints: list = []
+    text = "E [MASK] [MASK] L V E S G G"
+    ask = lambda: joints.append(antibodies.joint(text, support="amino-acids"))  # noqa: E731
     assert warned(ask) == []
-    assert found[0].joint.diagnostics["unknown_tokens"] == []
+    assert joints[0].diagnostics["unknown_tokens"] == []
 
 
 @pytest.mark.real

@@ -20,14 +20,11 @@ from unmask.cli import (
     evaluate,
     fill,
     head,
-    landscape,
     merge,
-    mutations,
     options,
     pairs,
     report,
     score,
-    variants,
 )
 from unmask.cli.command import Command, add_options, declared, value
 from unmask.errors import UnmaskError
@@ -38,9 +35,6 @@ _COMMANDS: dict[str, type[Command]] = {
     "pairs": pairs.PairsCommand,
     "score": score.ScoreCommand,
     "merge": merge.MergeCommand,
-    "variants": variants.VariantsCommand,
-    "mutations": mutations.MutationsCommand,
-    "landscape": landscape.LandscapeCommand,
     "dependence": dependence.DependenceCommand,
     "consistency": consistency.ConsistencyCommand,
     "demo": demo.DemoCommand,

@@ -1,7 +1,6 @@
 """What a command says that its work costs, before it runs."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,11 +26,9 @@ def announce(
     cloze: "Cloze",
     cost: "Cost",
     settings: "Settings",
-    more: "Callable[[Cost], str]" = lambda _: "",
 ) -> None:
     """Print what work on rows like a cloze costs, timed where that is worth it."""
-    cost = _timed(lm, cloze, cost, settings)
-    _print(chosen, f"{name}: {cost}{more(cost)}")
+    _print(chosen, f"{name}: {_timed(lm, cloze, cost, settings)}")
 
 
 def announce_rows(
@@ -41,31 +38,16 @@ def announce_rows(
     settings: "Settings",
     count: int | None,
     noun: str,
-    is_all: bool,
 ) -> None:
-    """Print what rows cost: those that were counted, or if it is much, so many like the first.
+    """Print what a row like the first costs, and so many of them, if that is much.
 
     Without a `count` it is not known how many there are.
     """
-    if made.counted is None:
-        cost = _timed(lm, made.cloze, made.cost, settings, count or 1)
-        if _is_dry(chosen) or (cost.seconds or 0.0) * (count or 1) > _LONG_SECONDS:
-            shown = times(replace(cost, seconds=None), 1) if made.is_brief else str(cost)
-            total = "" if count is None else f"; {count:,} {noun}s: {times(cost, count)}"
-            _print(chosen, f"{made.name}: {shown} per {noun} like the first{total}{made.note}")
-        return
-
-    def others(cost: "Cost") -> str:
-        counted = made.counted or 1
-        if is_all:
-            return ""
-        if count is None:
-            return f" for the first {counted:,} {noun}{'s' * (counted != 1)}"
-        every = times(cost, count / counted)
-        of = f" for {counted:,} of {count:,} {noun}s"
-        return f"{of}; for all of them, if they are like these, about {every}"
-
-    announce(chosen, made.name, lm, made.cloze, made.cost, settings, others)
+    cost = _timed(lm, made.cloze, made.cost, settings, count or 1)
+    if _is_dry(chosen) or (cost.seconds or 0.0) * (count or 1) > _LONG_SECONDS:
+        shown = times(replace(cost, seconds=None), 1) if made.is_brief else str(cost)
+        total = "" if count is None else f"; {count:,} {noun}s: {times(cost, count)}"
+        _print(chosen, f"{made.name}: {shown} per {noun} like the first{total}{made.note}")
 
 
 def times(cost: "Cost", factor: float) -> str:

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -152,20 +152,6 @@ def is_one_text(chosen: RowsCommand, given: Input) -> bool:
     return len(given.texts) == 1 and not is_rows
 
 
-def are_many(files: Sequence[str], format: str | None = None) -> bool:
-    """Whether an input is more than one file of lines on this machine."""
-    from unmask.records.places import is_pattern, is_url
-
-    return (
-        format == "parquet"
-        or len(files) != 1
-        or any(
-            is_url(one) or is_pattern(one) or os.path.isdir(one) or one.lower().endswith(".parquet")
-            for one in files
-        )
-    )
-
-
 def _file_format(output: str | None, named: str | None) -> str:
     return named or Path(output or "").suffix.lower().removeprefix(".")
 
@@ -189,27 +175,6 @@ def output_format(
             ".tsv; give --output-format, or a folder with / at its end"
         )
     return format
-
-
-def check_text_output(output: str | None, format: str | None) -> bool:
-    """Whether rows are written, to a file of lines or to stdout: those of one question are few."""
-    if output is None and format is None:
-        return False
-    if output_format(output, format) in BINARY_FORMATS:
-        raise UnmaskError("these rows are written as csv, tsv or jsonl; give another --output")
-    return True
-
-
-def write_rows(
-    output: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], format: str | None = None
-) -> None:
-    """Write rows that are known to a file, or for - to stdout."""
-    from unmask.jobs.single_file import FileLayout, growing
-    from unmask.jobs.tally import Tally
-
-    layout = FileLayout(names, output_format(output, format) or "csv")
-    with growing(None if output == "-" else output, layout) as writer:
-        writer.append(rows, Tally(1))
 
 
 class KeptRows:
@@ -425,7 +390,6 @@ def concluded(chosen: RowsCommand, kind: "Kind", tally: "Tally") -> int:
 
 def _announcing(chosen: RowsCommand, job: "Job", lm: "LanguageModel") -> "LookAt":
     """The same units, after a look at the first: what it costs is announced before it runs."""
-    from unmask.jobs.kinds import Reason
     from unmask.jobs.work import batch_of
 
     kind = job.kind
@@ -443,11 +407,8 @@ def _announcing(chosen: RowsCommand, job: "Job", lm: "LanguageModel") -> "LookAt
                 items = kind.read(lm, batch_of(unit, kind).rows)
                 made = kind.announcement(lm, items)
                 if made is not None:
-                    usable = sum(not isinstance(item, Reason) for item in items)
-                    is_all = made.counted == usable and len(items) == job.source.texts
-                    count = None if is_all else job.source.texts
                     announce.announce_rows(
-                        chosen, lm, made, kind.settings, count, kind.noun, is_all
+                        chosen, lm, made, kind.settings, job.source.texts, kind.noun
                     )
                 if items:
                     break

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unmask.cli.command import Option, argument, declared_by, option, required, translated
-from unmask.errors import ClozeError, UnmaskError
+from unmask.errors import UnmaskError
 from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
 from unmask.names import DRAWS as _DRAWS
 from unmask.names import model_name as model_name
@@ -77,12 +77,6 @@ INPUT_FORMAT = partial(
 LIMIT = partial(option, "read only the first N rows", "N")
 OUTPUT_FORMAT = partial(
     option, "csv, tsv, jsonl or parquet (default: what the name of the output shows)", "FORMAT"
-)
-OUTPUT_FILE = partial(
-    option,
-    "write all rows to a file: .csv, .tsv or .jsonl (default: -, standard output)",
-    "FILE|-",
-    short="-o",
 )
 TOP = partial(option, "number of results to print (default: {default})", "N", default=10)
 FIGURE = partial(option, "also draw a .svg, .png or .pdf file; needs the extra plots", "FILE")
@@ -330,18 +324,6 @@ def as_json(lm: "LanguageModel", **values: object) -> str:
     """What a command found by a model, as JSON."""
     model = {"model": lm.name, "revision": lm.revision}
     return json.dumps({**model, **values}, indent=2, allow_nan=False)
-
-
-def read_stdin(what: str) -> str:
-    """All of standard input, which holds `what`."""
-    if sys.stdin is None:
-        raise ClozeError(f"there is no stdin to read {what} from")
-    try:
-        return sys.stdin.read()
-    except UnicodeDecodeError as error:
-        raise ClozeError(
-            f"stdin holds {what}, but is not {error.encoding}: byte {error.start} cannot be decoded"
-        ) from None
 
 
 def check_figure(place: str) -> None:

@@ -54,13 +54,13 @@ def method_name(name: object) -> str:
     return name.strip()
 
 
-def no_method(name: object, names: Sequence[str], of: str = "") -> MethodError:
+def no_method(name: object, names: Sequence[str]) -> MethodError:
     """The error of a name that no method has, with the nearest that one has."""
     plain = str(name).strip().lower().replace("_", "-")
     aliases = (alias for alias, method in ALIASES.items() if method in names)
     near = difflib.get_close_matches(plain, [*names, *aliases], n=1, cutoff=0.5)
     hint = f"; did you mean {quoted(near[0])}? Methods" if near else "; methods"
-    return MethodError(f"no method {quoted(name)}{of}{hint}: {', '.join(names)}")
+    return MethodError(f"no method {quoted(name)}{hint}: {', '.join(names)}")
 
 
 def is_importable(name: str) -> bool:

@@ -21,7 +21,7 @@ from unmask.jobs.software import change
 from unmask.jobs.tally import Tally
 from unmask.jobs.work import Done, InMemoryInput, Store, Work, clash
 from unmask.language_model import LanguageModel
-from unmask.printable import printable, quoted
+from unmask.printable import printable
 from unmask.progress import Bar, DrawnBar, HiddenBar, bar
 from unmask.records import places
 from unmask.records.files import (
@@ -30,7 +30,6 @@ from unmask.records.files import (
     ReadOptions,
     Source,
     Unit,
-    file_stem,
     open_rows,
 )
 
@@ -76,12 +75,9 @@ class Job:
 
     def all_columns(self) -> list[str]:
         """The names of all columns that rows pass on, those of later rows too."""
-        source, own = self.source, self.kind.file_column
-        if isinstance(source, InMemoryInput):
+        if isinstance(self.source, InMemoryInput):
             return list(self.columns)
-        names = source.columns(self.kind.required_columns, every=True)
-        is_named = own is not None and isinstance(source, InputFiles) and own not in names
-        return [str(own), *names] if is_named else names
+        return self.source.columns(self.kind.required_columns, every=True)
 
 
 class RowStore(Store, Protocol):
@@ -109,21 +105,7 @@ def job_of(kind: Kind, source: Source) -> Job:
     theirs = set(columns) - set(kind.dropped_columns)
     if (why := clash(theirs, kind.output_columns)) is not None:
         raise UnmaskError(why)
-    if kind.file_column is not None and kind.file_column not in theirs:
-        _check_stems(source, kind.file_column)
     return Job(kind, source, source.texts_per_unit, columns)
-
-
-def _check_stems(source: Source, column: str) -> None:
-    """Raise if two files would have the same name in the column that distinguishes them."""
-    place_of_stem: dict[str, str] = {}
-    for file in source.files if isinstance(source, InputFiles) else ():
-        place, name = file.entry.place, file_stem(file.entry.place)
-        if (first := place_of_stem.setdefault(name, place)) != place:
-            raise UnmaskError(
-                f"{places.shown(first)} and {places.shown(place)} would both be {quoted(name)} in"
-                f" the column {column}; rename one of them"
-            )
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from unmask.jobs.plan import JobPlan
 from unmask.jobs.tally import Tally
 from unmask.language_model import LanguageModel
 from unmask.printable import describe, printable, quoted
-from unmask.records.files import InMemoryUnit, RowBatch, Unit, file_stem, read_unit
+from unmask.records.files import InMemoryUnit, RowBatch, Unit, read_unit
 from unmask.records.rows import Row
 
 
@@ -175,13 +175,10 @@ def clash(theirs: Iterable[str], own: Iterable[str]) -> str | None:
 
 
 def batch_of(unit: Unit | InMemoryUnit, kind: Kind) -> RowBatch:
-    """The rows of a unit as a kind reads them, with the name of their file if it wants that."""
+    """The rows of a unit as a kind reads them."""
     if isinstance(unit, InMemoryUnit):
         return unit.batch
-    batch = read_unit(unit, kind.required_columns, kind.optional_columns)
-    if kind.file_column is None:
-        return batch
-    return batch.with_column(kind.file_column, file_stem(unit.place))
+    return read_unit(unit, kind.required_columns, kind.optional_columns)
 
 
 def _has_unknown(item: object) -> bool:

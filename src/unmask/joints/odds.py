@@ -10,11 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-import torch
-from torch import Tensor
-
 from unmask.errors import NumericsError, SupportError
-from unmask.logspace import row_blocks
 from unmask.printable import quoted
 from unmask.text.support import Support, Token, place_at_blank
 
@@ -60,29 +56,6 @@ def fill_ids(supports: Supports, fill: Sequence[Token], name: str) -> tuple[int,
         raise SupportError(f"{name} is a list of {count} tokens, one per blank, not {quoted(fill)}")
     places = (place_at_blank(supports, blank, token) for blank, token in enumerate(fill))
     return tuple(int(axis.ids[at]) for axis, at in zip(supports, places, strict=True))
-
-
-def strongest_interaction(
-    log_rows: Callable[[slice], Tensor], shape: tuple[int, ...], wildtype: Sequence[int]
-) -> tuple[tuple[int, int], float]:
-    """The double change of two blanks that interacts most, up or down: its places, its value.
-
-    `log_rows` gives log-probabilities of some rows, and the wild type is a place per blank. Of
-    equals, the one with the lower places.
-    """
-    a, b = wildtype
-    base = log_rows(slice(a, a + 1))[0]
-    best, value = (0, 0), 0.0
-    for rows in row_blocks(*shape):
-        tile = log_rows(rows)
-        # log odds ratios against the wild type's row, and its token in the other blank
-        interactions = (tile - tile[:, b, None]) - (base - base[b])
-        if not bool(torch.isfinite(interactions).all()):
-            raise NumericsError("some fills have probability zero, so interactions are undefined")
-        first, second = divmod(int(interactions.abs().argmax()), interactions.shape[1])
-        if abs(float(interactions[first, second])) > abs(value):
-            best, value = (rows.start + first, second), float(interactions[first, second])
-    return best, value
 
 
 def defined(difference: float) -> float:

@@ -17,7 +17,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import chain, count, islice
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypedDict, Unpack
 
 from unmask.errors import CorpusError
@@ -88,17 +87,6 @@ class RowBatch:
         """The rows with all their columns."""
         return self.rows if self.table is None else self.table.to_pylist()
 
-    def with_column(self, name: str, value: str) -> "RowBatch":
-        """The same with a constant column; one that is there already stays."""
-        if name in self.columns:
-            return self
-        rows = [{name: value, **row} for row in self.rows]
-        if self.table is None:
-            return RowBatch(rows, self.reasons)
-        pa, _ = parquet.parquet_library()
-        values = pa.array([value] * self.table.num_rows, pa.string())
-        return RowBatch(rows, self.reasons, self.table.add_column(0, name, values))
-
 
 class InMemoryUnit(NamedTuple):
     """A unit whose rows are in memory, each with a reason if it could not be read."""
@@ -111,11 +99,6 @@ class InMemoryUnit(NamedTuple):
     def batch(self) -> RowBatch:
         """Its rows."""
         return RowBatch(self.rows, self.reasons or [None] * len(self.rows))
-
-
-def file_stem(place: str) -> str:
-    """The name of a file, without its folder and its ending."""
-    return PurePosixPath(places.without_compression(place.replace(os.sep, "/"))[0]).stem
 
 
 @dataclass(frozen=True)

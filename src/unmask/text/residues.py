@@ -43,11 +43,11 @@ def check_positions(positions: object, residues: str) -> list[int]:
     return sorted(chosen)
 
 
-def check_position(position: int, residues: str, where: str = "") -> None:
+def check_position(position: int, residues: str) -> None:
     """Reject a position that a checked sequence does not have."""
     if not 1 <= position <= len(residues):
         raise ClozeError(
-            f"{where}there is no position {quoted(position)}; the sequence has 1 to {len(residues)}"
+            f"there is no position {quoted(position)}; the sequence has 1 to {len(residues)}"
         )
 
 

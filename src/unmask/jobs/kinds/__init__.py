@@ -29,16 +29,14 @@ class FailedRows(list[dict[str, Any]]):
 
 
 class Announcement(NamedTuple):
-    """What rows cost: that of one like the first, or of the `counted` first of them together.
+    """Cost of a row like the first, in forward passes of rows like the `cloze`.
 
-    The cost is in forward passes of rows like the `cloze`; `note` names a cheaper way. One that
-    `is_brief` is shown as a number of forward passes alone.
+    `note` names a cheaper way. One that `is_brief` is shown as a number of forward passes alone.
     """
 
     name: str
     cloze: "Cloze"
     cost: "Cost"
-    counted: int | None = None
     note: str = ""
     is_brief: bool = False
 
@@ -50,7 +48,7 @@ class Kind:
     command, `noun` what a row is, `verb` what is done with it. Of the input it reads the
     `required_columns` and, if present, the `optional_columns`; it passes on all columns except the
     `dropped_columns`. `output_columns` are its own, with the names of their Arrow types; their
-    names begin with `prefix`. `file_column` is a column that receives the name of a row's file.
+    names begin with `prefix`.
     An output in which none of the `methods` has a number is not left behind.
     """
 
@@ -79,11 +77,6 @@ class Kind:
     def output_columns(self) -> Mapping[str, str]:
         """The columns that it adds, and their types."""
         raise NotImplementedError
-
-    @property
-    def file_column(self) -> str | None:
-        """The column of the name of a row's file, if any."""
-        return None
 
     @property
     def methods(self) -> Sequence[str]:
