@@ -44,10 +44,6 @@ if TYPE_CHECKING:
     from unmask.queries.dependence.dependence_map import DependenceMap as DependenceMap
     from unmask.queries.dependence.dependence_map import Place as Place
     from unmask.queries.parallel.head import DependenceHead as DependenceHead
-    from unmask.queries.sampling.convergence import Mixing as Mixing
-    from unmask.queries.sampling.samples import Draw as Draw
-    from unmask.queries.sampling.samples import Frequency as Frequency
-    from unmask.queries.sampling.samples import Samples as Samples
     from unmask.sequences.consistency.result import Consistency as Consistency
     from unmask.sequences.consistency.statistics import Statistic as Statistic
     from unmask.sequences.scores import LogRatio as LogRatio

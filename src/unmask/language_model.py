@@ -38,7 +38,6 @@ from unmask.queries.dependence.together import check_bound, independent_groups
 from unmask.queries.joint_model import (
     Axes,
     JointModel,
-    check_no_sketch,
     read_cloze,
 )
 from unmask.queries.joints import cost, default_method
@@ -58,20 +57,13 @@ from unmask.queries.parallel.filling import (
 from unmask.queries.parallel.head import DependenceHead, place_of, required
 from unmask.queries.parallel.mapping import measured_by
 from unmask.queries.parallel.rules import check_rule
-from unmask.queries.sampling.gibbs import (
-    DEFAULT_CHAINS,
-    DEFAULT_WARM_UP,
-    check_counts,
-    sample_blanks,
-)
-from unmask.queries.sampling.samples import Samples
 from unmask.queries.word_targets import PiecePrior, Targets, WordFill, WordQuestion, fill_targets
 from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.scoring import log_ratios, pairs_in_context, score_texts
 from unmask.sequences.texts import Given, in_context, read_text
 from unmask.sequences.word_pairs import PairScore, score_pairs
 from unmask.settings import Settings, Sketch
-from unmask.tables.proposals import AUTO, choose_axes, is_auto
+from unmask.tables.proposals import AUTO, is_auto
 from unmask.text.candidates import Candidates, CandidatesByBlank, choose_each
 from unmask.text.cloze import Blank, Cloze
 from unmask.text.support import Token
@@ -306,73 +298,6 @@ class LanguageModel(JointModel):
             seed=seed,
             attention=attention,
         )
-
-    def sample(
-        self,
-        text: str | Cloze,
-        n: int,
-        *,
-        method: str | None = None,
-        blanks: Sequence[Blank] | None = None,
-        support: Axes = "vocabulary",
-        chains: int = DEFAULT_CHAINS,
-        warm_up: int = DEFAULT_WARM_UP,
-        thin: int = 1,
-        seed: int = 0,
-        settings: Settings | None = None,
-        **options: Any,
-    ) -> Samples:
-        """Draws of all blanks together, with effective sample size and R-hat.
-
-        One blank is drawn from the model's own distribution, two from their exact joint,
-        independently. That takes two forward passes per token of the vocabulary, unless you give
-        candidates or `method="orders"`. More are drawn two at a time from their joint given the
-        others (block Gibbs): by `orders`, two forward passes per update; another construction needs
-        a smaller `support`.
-
-        Args:
-            text: A text with mask tokens or without, or a `Cloze`.
-            n: How many draws.
-            method: Name of a construction. Default: log-pool; orders for more than two blanks.
-            blanks: Words, character spans or token indices to mask in a text without mask tokens.
-            support: Tokens that blanks range over, as in `joint`, but no `Sketch`.
-            chains: How many independent chains, for more than two blanks.
-            warm_up: Updates of each chain before the first draw.
-            thin: Keep one draw of so many.
-            seed: Seed of everything that is drawn.
-            settings: How to run the model: batch size, memory limit, progress.
-            **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
-        Returns:
-            The draws, their frequencies, and whether the chains agree.
-        Raises:
-            SupportError: The support is a `Sketch`.
-            MethodError: There is no such construction or option.
-            UnmaskError: A number of draws is not one.
-        Examples:
-            >>> samples = lm.sample("Two [MASK] are [MASK].", 100, support=20)
-            >>> len(samples), samples.method, samples.converged
-            (100, 'log-pool', True)
-        """
-        cloze, run_settings = self._as_cloze(text, blanks), settings or Settings()
-        several = len(cloze.positions) > 2
-        check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1))
-        check_no_sketch(support, "samples are drawn from a whole joint")
-        axes = choose_axes(self.model, self._vocabulary, cloze, support, run_settings)
-        drawn = sample_blanks(
-            self.model,
-            cloze,
-            axes.supports,
-            n,
-            method=method or (METHOD_WITHOUT_TABLES if several else DEFAULT_METHOD),
-            chains=chains,
-            warm_up=warm_up,
-            thin=thin,
-            seed=seed,
-            settings=run_settings,
-            options=options,
-        )
-        passes = drawn.forward_passes + axes.forward_passes
-        return replace(drawn, forward_passes=passes, unknown_tokens=cloze.unknown)
 
     def log_prob(
         self,

@@ -324,20 +324,6 @@ def _(place: Place) -> object:
     ]
 
 
-@path("samples, exact and by Gibbs")
-def _(place: Place) -> object:
-    each = [
-        place.lm.sample("the [MASK] sat.", 20, settings=QUIET),
-        place.lm.sample(TWO, 20, settings=QUIET),
-        place.lm.sample(TWO, 20, method="orders", settings=QUIET),
-        place.lm.sample(THREE, 8, method="orders", chains=4, warm_up=1, settings=QUIET),
-        place.lm.sample(
-            THREE, 8, method="log-pool", support=WORDS, chains=4, warm_up=1, settings=QUIET
-        ),
-    ]
-    return [one.to_dict() for one in each]
-
-
 @path("log-probabilities of pairs")
 def _(place: Place) -> object:
     texts, pairs = [TWO, "the [MASK] [MASK] on the hat."], [("sat", "on"), ("dog", "ran")]

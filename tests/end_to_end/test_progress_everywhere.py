@@ -26,13 +26,6 @@ PATHS: dict[str, Ask] = {
     "tables": lambda lm, how: lm.tables(TWO, settings=how).both(),
     "fill": lambda lm, how: lm.fill(TWO, settings=how),
     "fill with targets": lambda lm, how: lm.fill(TWO, targets=["sat", "mat"], settings=how),
-    "sample of two": lambda lm, how: lm.sample(TWO, 3, settings=how),
-    "sample of many": lambda lm, how: lm.sample(
-        THREE, 4, method="orders", chains=2, warm_up=1, settings=how
-    ),
-    "sample by tables": lambda lm, how: lm.sample(
-        THREE, 4, method="log-pool", support=3, chains=2, warm_up=1, settings=how
-    ),
     "log_prob": lambda lm, how: lm.log_prob([TWO], [["sat", "mat"]], method="orders", settings=how),
     "dependence": lambda lm, how: lm.dependence("the cat sat", samples=4, settings=how),
     "dependence by pmi": lambda lm, how: lm.dependence("the cat sat", measure="pmi", settings=how),

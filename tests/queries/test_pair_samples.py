@@ -14,7 +14,6 @@ from toy_lm import ToyMaskedLM, toy_joint
 import unmask
 from unmask.joints.lazy_pair import LazyPair
 from unmask.model.row_reader import RowReader
-from unmask.queries.sampling.gibbs import sample_blanks
 from unmask.tables.elicited import ElicitedSource
 
 FAILURE_RATE = 1e-3
@@ -76,26 +75,15 @@ def test_a_mixture_draws_from_a_few_contexts_what_it_says(
     assert p_value([fill.ids for fill in fills], expected) > FAILURE_RATE
 
 
-@pytest.mark.parametrize("method", ["orders", "log-pool", "ag"])
-def test_sampling_two_blanks_draws_from_their_joint(method: str) -> None:
-    model = ToyMaskedLM(toy_joint(SIZE, 2, seed=5), noise=0.7)
-    tables = tables_of(model)
-    samples = sample_blanks(
-        model, unmask.Cloze("toy", (SIZE, SIZE), (0, 1)), tables.supports, DRAWS, method=method
-    )
-    cells = [draw.ids for draw in samples.fills]
-    assert p_value(cells, table_of(unmask.construct(method, tables))) > FAILURE_RATE
-    # the test can tell methods apart: the blanks are not independent
-    assert p_value(cells, table_of(unmask.construct("mlm", tables))) < FAILURE_RATE
-
-
 @pytest.mark.real
 def test_two_blanks_of_a_real_model(tiny_english: unmask.LanguageModel) -> None:
     mask = tiny_english.tokenizer.mask_token
     cloze = tiny_english.cloze(f"a {mask} is {mask} .")
     words = [["man", "woman", "dog", "boy"], ["running", "sleeping", "sitting", "young"]]
     axes = tuple(tiny_english.support(candidates) for candidates in words)
-    samples = sample_blanks(tiny_english.model, cloze, axes, DRAWS, seed=6)
     joint = tiny_english.joint(cloze, method="orders", support=dict(enumerate(words)))
-    places = [(axes[0].index(a), axes[1].index(b)) for a, b in (d.ids for d in samples.fills)]
+    places = [
+        (axes[0].index(a), axes[1].index(b))
+        for a, b in (fill.ids for fill in joint.sample(DRAWS, seed=6))
+    ]
     assert p_value(places, table_of(joint)) > FAILURE_RATE

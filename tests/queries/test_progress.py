@@ -41,16 +41,6 @@ def test_three_blanks_are_told_too() -> None:
     assert sum(one.done == one.total for one in heard) >= 3
 
 
-def test_samples_are_told() -> None:
-    heard: list[unmask.Progress] = []
-    toy().sample(
-        "[MASK] [MASK] [MASK]", 4, method="orders", settings=unmask.Settings(progress=heard.append)
-    )
-    updates = [one for one in heard if one.what == "sampling"]
-    assert updates
-    assert updates[-1].done == updates[-1].total
-
-
 def test_scores_of_many_texts_are_told() -> None:
     heard: list[unmask.Progress] = []
     settings = unmask.Settings(batch_size=2, progress=heard.append)

@@ -44,7 +44,6 @@ DOORS = {
     "joints": lambda lm, **how: lm.joints(TEXT, **how),
     "tables": lambda lm, **how: lm.tables(TEXT, **how),
     "fill": lambda lm, **how: lm.fill(TEXT, top=1, **how),
-    "sample": lambda lm, **how: lm.sample(TEXT, 2, **how),
     "cost": lambda lm, **how: lm.cost(TEXT, timed=False, **how),
 }
 

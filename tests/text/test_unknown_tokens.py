@@ -43,7 +43,6 @@ DOORS = {
     "joints": lambda lm, text: lm.joints(text),
     "fill": lambda lm, text: lm.fill(text),
     "fill targets": lambda lm, text: lm.fill(text, targets=["cat", "dog"]),
-    "sample": lambda lm, text: lm.sample(text, 3),
     "cost": lambda lm, text: lm.cost(text, timed=False),
     "a cloze, read once": lambda lm, text: lm.joint(lm.cloze(text)),
 }
@@ -65,11 +64,9 @@ def test_the_warning_points_at_the_callers_line(lm):
 
 def test_answers_carry_them_too(lm):
     with pytest.warns(UnknownTokenWarning):
-        joint, samples = lm.joint(HALF), lm.sample(HALF, 3)
+        joint = lm.joint(HALF)
     assert joint.diagnostics["unknown_tokens"] == ["zebra", "and"]
     assert lm.joint(WHOLE).diagnostics["unknown_tokens"] == []
-    assert samples.to_dict()["unknown_tokens"] == ["zebra", "and"]
-    assert "no token for 'zebra', 'and'" in repr(samples)
 
 
 def test_many_texts_are_one_warning(lm):

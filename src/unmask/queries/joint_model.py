@@ -224,7 +224,11 @@ class JointModel(Guessable):
         cloze, run_settings = self._as_cloze(text, blanks), settings or Settings()
         if len(cloze.positions) != 2:
             raise ClozeError(f"tables take two blanks; the text has {blanks_of(cloze)}")
-        check_no_sketch(support, "tables are whole")
+        if isinstance(support, Sketch):
+            raise SupportError(
+                "tables are whole; a Sketch is for joint and fill: give 'vocabulary', a number of "
+                "candidates or a list"
+            )
         axes = choose_axes(self.model, self._vocabulary, cloze, support, run_settings)
         reader = RowReader(self.model, run_settings, forward_passes=axes.forward_passes)
         facts = {**self._provenance(cloze), **axes.diagnostics}
@@ -314,12 +318,3 @@ def read_cloze(
     if cloze is text and any(cloze.ids[place] != lm.model.mask_id for place in places):
         raise ClozeError("the cloze was made for a model with another mask token")
     return cloze
-
-
-def check_no_sketch(support: object, why: str) -> None:
-    """Reject a sketch where a whole table is needed."""
-    if isinstance(support, Sketch):
-        raise SupportError(
-            f"{why}; a Sketch is for joint and fill: give 'vocabulary', a number of candidates or "
-            "a list"
-        )
