@@ -37,8 +37,8 @@ from unmask.jobs.kinds import Kind
 from unmask.jobs.kinds.pairs import PairsKind
 from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.running import Job, open_job, run_job
+from unmask.model.output_layer import Positions
 from unmask.model.row_reader import Outcomes
-from unmask.model.trimming import Positions
 
 TINY_ENGLISH = Path(__file__).parent.parent / "models" / "tiny-english"
 WORDS = ["a", "the", "man", "woman", "dog", "is", "in", "on", "park", "playing", "red", "two"]

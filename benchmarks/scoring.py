@@ -27,7 +27,7 @@ from torch import Tensor
 
 import unmask
 from unmask.model.hugging_face import HuggingFaceMaskedLM
-from unmask.model.trimming import Positions
+from unmask.model.output_layer import Positions
 from unmask.queries.pair_log_probs import Supports, pair_log_probs
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze

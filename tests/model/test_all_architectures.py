@@ -26,7 +26,7 @@ TOLERANCE = 1e-4
 EVERY = slice(None)
 # tokens of a text, those that mark its ends among them; where its blanks stand
 TEXTS = {9: (3, 5), 150: (70, 72)}
-# padding, an end and the mask among them; so many that one batch of all contexts is trimmed
+# padding, an end and the mask among them
 SUPPORT = (0, 3, 4, *range(6, 45, 3))
 
 RUNS = [name for name, recipe in RECIPES.items() if recipe.sentence is None]
@@ -195,7 +195,6 @@ def test_the_other_blank_matters(name: str, length: int):
 @pytest.mark.parametrize("name", RUNS)
 def test_tables(name: str, length: int):
     lm, expected = language_model(name), naive_tables(name, length)
-    # few rows are read as they are, many may be trimmed
     for batch_size in (5, len(SUPPORT)):
         assert_tables(tables_of(lm, length, batch_size=batch_size), expected)
 

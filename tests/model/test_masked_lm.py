@@ -8,6 +8,7 @@ import torch
 from model_hooks import hooks
 from naive_tables import EVERY, assert_tables, naive_tables
 from tiny_models import build, two_blanks
+from torch import Tensor
 from transformers import DebertaV2ForMaskedLM, EsmForMaskedLM
 
 import unmask
@@ -255,3 +256,44 @@ def test_one_bad_context_does_not_spoil_the_others():
         lm = unmask.load((model, tokenizer))
     tables = lm.tables(two_blanks(tokenizer), support=[5, 6, 7, 8, 10])
     assert torch.isfinite(tables.a_given_b.log_prob(EVERY)).all()
+
+
+# --- the attention mask ------------------------------------------------------------------------
+
+
+def masks_given(model: HuggingFaceMaskedLM) -> bool:
+    given: list[bool] = []
+    plain = model.model.forward
+    model.model.forward = lambda **inputs: (
+        given.append("attention_mask" in inputs),
+        plain(**inputs),
+    )[1]
+    model.readouts(torch.full((20, 6), 5), [2])
+    model.model.forward = plain
+    return all(given)
+
+
+def test_a_mask_of_ones_is_left_out_where_it_changes_nothing():
+    assert not masks_given(unmask.load(build("bert")).model)
+
+
+def test_a_model_that_takes_padding_tokens_for_padding_is_given_a_mask():
+    plain, tokenizer = build("bert")
+    forward = plain.forward
+
+    def guessing(input_ids: Tensor, attention_mask: Tensor | None = None, **options):
+        if attention_mask is None:
+            attention_mask = (input_ids != tokenizer.pad_token_id).long()
+        return forward(input_ids=input_ids, attention_mask=attention_mask, **options)
+
+    plain.forward = guessing
+    assert masks_given(unmask.load((plain, tokenizer)).model)
+
+
+def test_a_model_that_does_not_run_without_a_mask_is_given_one():
+    plain, tokenizer = build("bert")
+    forward = plain.forward
+    plain.forward = lambda *, attention_mask, **inputs: forward(
+        attention_mask=attention_mask, **inputs
+    )
+    assert masks_given(unmask.load((plain, tokenizer)).model)

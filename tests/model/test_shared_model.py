@@ -37,7 +37,7 @@ def question(number: int) -> Question:
     words, method = draw.sample(WORDS, 4), "log-pool" if number < 5 else "mrf"
     kinds: list[Question] = [
         lambda lm: best(lm.joint(ONE.format(words[0]), settings=QUIET)),
-        # with enough rows to be trimmed; now and then through a solver
+        # now and then through a solver
         lambda lm: best(lm.joint(TWO.format(words[0]), method=method, settings=QUIET)),
         lambda lm: best(lm.joint(THREE, support=words, method=method, settings=QUIET)),
         lambda lm: lm.log_prob(
@@ -87,7 +87,7 @@ def test_four_threads_get_the_answers_of_one(sharing: str):
 
 @pytest.mark.slow
 def test_a_pass_of_another_thread_does_not_cut_into_this_one():
-    """The other thread's pass, which is trimmed, begins while this one's is under way."""
+    """The other thread's pass begins while this one's is under way."""
     lm = unmask.load(build("bert"))
     tables = lm.tables(TWO.format("mat"), settings=QUIET)
     text = ONE.format("cat")

@@ -11,7 +11,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from unmask.errors import ClozeError, ModelError, NumericsError
-from unmask.lazy import computed_once
 from unmask.model.arrangement import Replaced, run_and_restore, run_rearranged
 from unmask.model.hooks import lock_of, without_gradients
 from unmask.model.inside import Inside, read_inside
@@ -19,27 +18,16 @@ from unmask.model.masked_lm import FIRST_IS_NO_BLANK
 from unmask.model.output_layer import (
     FollowedLayer,
     OutputEmbedding,
+    Positions,
+    at_positions,
+    captured_input,
     largest_error,
     nearest_layer,
     tolerated_error,
 )
-from unmask.model.trimming import (
-    NOTHING_TRIMMED,
-    Positions,
-    Probe,
-    Trimming,
-    TrimmingError,
-    at_positions,
-    captured_input,
-    find_trimming,
-    same_numbers,
-    still_valid,
-)
 
-# fewer rows are not worth the passes that find out what may be trimmed
-_ROWS_WORTH_TRIMMING = 16
-# lengths of the sequences that find out, and how many: no two of these numbers are equal
-_PROBE_LENGTHS, _PROBE_ROWS = (5, 8), 6
+# how far two results may differ by rounding, as a part of the largest
+_ROUNDING = {torch.float32: 2e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 
 
 class HuggingFaceMaskedLM:
@@ -70,7 +58,6 @@ class HuggingFaceMaskedLM:
         # what passes over rows of a length replace of the model: None if nothing
         self._replaced_at: dict[int, Replaced | None] = {}
         self._verified_lengths: set[int] = set()
-        self._trimmed_lengths: dict[int, bool] = {}
         # whether rows may be padded: some take masks of other kinds only (Dream)
         self.reads_masks = "attention_mask" in inspect.signature(model.forward).parameters
         self._takes_attention_mask = self.reads_masks
@@ -122,9 +109,6 @@ class HuggingFaceMaskedLM:
             self._verify_length(ids, positions)
             if self.output_embedding is None:
                 return at_positions(self._logits(ids), positions).float()
-            one = (positions.shape[1] if isinstance(positions, Tensor) else len(positions)) == 1
-            if one and len(ids) >= _ROWS_WORTH_TRIMMING and ids.shape[1] > 1:
-                return self._captured_trimmed(ids, positions).float()
             return self._captured(ids, positions).float()
 
     @without_gradients
@@ -193,7 +177,7 @@ class HuggingFaceMaskedLM:
             )
 
     def _require_repeatable(self, ids: Tensor, own: Tensor) -> None:
-        if not same_numbers(self._logits(ids), own):
+        if not _same_numbers(self._logits(ids), own):
             raise ModelError(
                 f"{self._name} gives other logits each time it reads the same text; unmask needs "
                 "a model without random numbers in its forward pass"
@@ -242,38 +226,6 @@ class HuggingFaceMaskedLM:
         self._layer = layer
         self._verified_lengths.clear()
 
-    @computed_once
-    def trimming(self) -> Trimming:
-        """What need not be computed where one position a row is read; found by trying."""
-        longest = self.max_length or max(_PROBE_LENGTHS)
-        if self._layer is None or longest < max(_PROBE_LENGTHS):
-            return NOTHING_TRIMMED
-        return find_trimming(
-            self.model.modules(),
-            self._captured,
-            [self._trimming_probe(length) for length in _PROBE_LENGTHS],
-        )
-
-    def _captured_trimmed(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Tensor:
-        """Readouts by a trimmed pass, if rows of this length bear it."""
-        if self._may_trim(ids, positions):
-            try:
-                return self._captured(ids, positions, self.trimming)
-            except TrimmingError:
-                # these rows take another way through the model than those that were tried
-                self._trimmed_lengths[ids.shape[1]] = False
-        return self._captured(ids, positions)
-
-    def _may_trim(self, ids: Int[Tensor, "rows length"], positions: Positions) -> bool:
-        """Whether rows of this length bear the trimming; tried on two of the first ones."""
-        length = ids.shape[1]
-        if length not in self._trimmed_lengths:
-            ends = [0, len(ids) - 1]
-            at = positions[ends] if isinstance(positions, Tensor) else torch.tensor([positions] * 2)
-            is_valid = still_valid(self.trimming, self._captured, (ids[ends], at))
-            self._trimmed_lengths[length] = is_valid
-        return self._trimmed_lengths[length]
-
     def _forward(
         self, ids: Int[Tensor, "rows length"], *, mask: bool | None = None, **more: bool
     ) -> Any:
@@ -315,23 +267,9 @@ class HuggingFaceMaskedLM:
         return logits
 
     @without_gradients
-    def _captured(
-        self,
-        ids: Int[Tensor, "rows length"],
-        positions: Positions,
-        trimming: Trimming = NOTHING_TRIMMED,
-    ) -> Tensor:
-        length = ids.shape[1]
-        if isinstance(positions, Tensor):
-            # once, not at every call that is cut
-            positions = positions.to(self.device)
-        rows = ids.to(self.device)
-        captured = captured_input(
-            self.model.get_output_embeddings(),
-            positions,
-            length,
-            lambda: trimming.run(positions, length, lambda: self._forward(rows)),
-        )
+    def _captured(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Tensor:
+        rows, layer = ids.to(self.device), self.model.get_output_embeddings()
+        captured = captured_input(layer, positions, ids.shape[1], lambda: self._forward(rows))
         several = positions.shape[1] if isinstance(positions, Tensor) else len(positions)
         if len(captured) != 1 or captured[0].shape[:2] != (len(ids), several):
             raise ModelError(f"{self._name} does not call its output layer once")
@@ -354,30 +292,19 @@ class HuggingFaceMaskedLM:
         except Exception:  # a model that breaks without a mask needs one
             return True
         try:
-            return not same_numbers(self._forward(ids, mask=True).logits, without)
+            return not _same_numbers(self._forward(ids, mask=True).logits, without)
         except Exception:  # and one that takes masks of other kinds does not
             self.reads_masks = False
             return False
 
     def _probe_ids(self) -> Int[Tensor, "rows length"]:
         """A few arbitrary sequences, the mask in each, the same in every process."""
-        length = min(8, self.max_length or 8)
-        ids = self._arbitrary_ids(3, length)
-        ids[:, length // 2] = self.mask_id
-        return ids
-
-    def _trimming_probe(self, length: int) -> Probe:
-        """Arbitrary sequences, a mask at the position that is read: another one in each."""
-        ids = self._arbitrary_ids(_PROBE_ROWS, length)
-        positions = torch.linspace(0, length - 1, _PROBE_ROWS).round().long()[:, None]
-        return ids.scatter_(1, positions, self.mask_id), positions
-
-    def _arbitrary_ids(self, rows: int, length: int) -> Int[Tensor, "rows length"]:
-        size = input_size(self.model)
+        length, size = min(8, self.max_length or 8), input_size(self.model)
         generator = torch.Generator().manual_seed(0)
         ordinary = [i for i in range(size) if i not in self.special_ids] or list(range(size))
-        picks = torch.randint(len(ordinary), (rows, length), generator=generator)
-        return torch.tensor(ordinary)[picks]
+        ids = torch.tensor(ordinary)[torch.randint(len(ordinary), (3, length), generator=generator)]
+        ids[:, length // 2] = self.mask_id
+        return ids
 
     @without_gradients
     def _verified_layer(self, ids: Tensor, own: Tensor) -> FollowedLayer | None:
@@ -402,6 +329,12 @@ class HuggingFaceMaskedLM:
                 yield parameter
         if own is not None:
             yield None
+
+
+def _same_numbers(actual: Tensor, expected: Tensor) -> bool:
+    """Whether two results differ by no more than rounding."""
+    limit = _ROUNDING.get(expected.dtype, 2e-5) * (1 + expected.abs().max())
+    return bool((actual - expected).abs().max() <= limit)
 
 
 def input_size(model: Any) -> int:

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.model.hooks import run_and_undo
-from unmask.model.trimming import at_positions
+from unmask.model.output_layer import at_positions
 
 _SETTING = "_attn_implementation"
 

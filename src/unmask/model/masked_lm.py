@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.model.output_layer import OutputEmbedding
-from unmask.model.trimming import Positions
+from unmask.model.output_layer import OutputEmbedding, Positions
 
 FIRST_IS_NO_BLANK = (
     "the first token of a text cannot be a blank, because this model predicts every token at the "

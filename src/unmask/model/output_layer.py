@@ -1,20 +1,51 @@
-"""A model's output layer as numbers in float32, which follow the model when its weights change.
+"""A model's output layer: what enters it at some positions, and its numbers in float32.
 
-In float32 the numbers are the model's own memory. Of half precision they are a copy, which is
-out of date once the model is trained further, moved, or given other weights.
+The numbers follow the model when its weights change. In float32 they are its own memory. Of half
+precision they are a copy, which is out of date once the model is trained further, moved, or given
+other weights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from unmask.model.hooks import run_hooked
+
+# the same for every row, or one set of positions per row
+Positions = Sequence[int] | Int[Tensor, "rows positions"]
 
 # how far reconstructed logits may be from the model's own, as a part of the largest logit
 _TOLERANCE = {torch.float32: 5e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 # values along each axis that are compared to notice a change which no counter counts
 _SAMPLED = 32
+
+
+def at_positions(values: Tensor, positions: Positions) -> Float[Tensor, "rows positions width"]:
+    """The values of each row at its positions."""
+    if not isinstance(positions, Tensor):
+        # one position is a view, which costs nothing
+        first = positions[0] if len(positions) == 1 else None
+        return values[:, list(positions)] if first is None else values[:, first : first + 1]
+    rows = torch.arange(len(values), device=values.device)
+    return values[rows[:, None], positions.to(values.device)]
+
+
+def captured_input(
+    layer: nn.Module, positions: Positions, length: int, forward: Callable[[], None]
+) -> list[Tensor]:
+    """The input of a layer at some positions during a pass, which spares the layer its work."""
+    captured: list[Tensor] = []
+
+    def keep(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor]:
+        whole = args[0].shape[1] == length
+        captured.append(at_positions(args[0], positions) if whole else args[0])
+        return (args[0][:0],)
+
+    run_hooked([layer], keep, forward)
+    return captured
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from unmask.model.batches import in_batches
 from unmask.model.devices import for_float64
 from unmask.model.inside import Inside
 from unmask.model.masked_lm import MaskedLM
-from unmask.model.trimming import Positions
+from unmask.model.output_layer import Positions
 from unmask.progress import Bar, bar
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
@@ -68,7 +68,7 @@ class TokenLogProbs:
 class RowReader:
     """Reads a model over rows, in batches, and counts the forward passes.
 
-    `batch_size` is that of the last rows. What a model reads at one position per row it trims.
+    `batch_size` is that of the last rows.
     """
 
     def __init__(self, model: MaskedLM, settings: Settings, *, forward_passes: int = 0) -> None:
@@ -150,7 +150,7 @@ class RowReader:
     ) -> None:
         """The same at the blanks of every row; at one that is not wanted it stands for nothing."""
         single = bool((wanted.sum(dim=1) == 1).all())
-        # one position per row: the model trims its work
+        # one position per row: fewer readouts to keep
         one = (
             positions.gather(1, wanted.long().argmax(dim=1, keepdim=True)) if single else positions
         )

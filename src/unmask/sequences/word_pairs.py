@@ -314,7 +314,7 @@ def _read_steps(
     places = torch.tensor([pair.cloze.positions for pair in pairs])
     pieces = torch.tensor([pair.pieces for pair in pairs])
     steps: dict[Places, Tensor] = {}
-    # sets of one size leave as many places to read: where it is one, the model trims its work
+    # sets of one size leave as many places to read
     for _, same in groupby(sets, key=len):
         some = list(same)
         is_filled = torch.tensor([[t in one for t in range(pieces.shape[1])] for one in some])
