@@ -71,7 +71,7 @@ def corpora(assets: Path) -> tuple[list[str], list[list[str]]]:
 def train(options: argparse.Namespace) -> None:
     texts, _ = corpora(options.assets)
     model = AutoModelForMaskedLM.from_pretrained(options.model, dtype=torch.float32).train()
-    tokenizer = AutoTokenizer.from_pretrained(options.model)
+    tokenizer: Any = AutoTokenizer.from_pretrained(options.model)
     ids = encode(tokenizer, texts, model.config.max_position_embeddings)
     losses = learn(model, ids, options.passes, options.rate, options.seed)
     say(f"{options.passes:,} forward passes; the last step's loss is {losses[-1]:.3f} nats")

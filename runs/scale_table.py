@@ -1,11 +1,10 @@
-"""Write the table of docs/concepts/scale.md: a billion sentences, from rates and formulas.
+"""Write the table of docs/concepts/scale.md: a billion sentences, from measured rates.
 
     python runs/scale_table.py                       the table, of the rates measured before
     python runs/scale_table.py --measure "SNLI test=FILE"   measure rates of one CPU thread first
 
 Rates are texts per second of `score` and `pairs` on sentences of the corpus, with tiny-english and
-with a model of BERT-base's size with random weights; they go to docs/results/scale.json. The A100's
-follow from BERT-base's shape, as in docs/concepts/cost.md: at 40% of its peak, not measured.
+with a model of BERT-base's size with random weights; they go to docs/results/scale.json.
 """
 
 import argparse
@@ -18,11 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cost_table import DTYPE, SHAPES, WHERE
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 import unmask
-from unmask.queries.costs.accelerators import UTILISATION
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.settings import Settings
 
@@ -33,7 +30,9 @@ MARKS = ("<!-- table: runs/scale_table.py -->", "<!-- end of table -->")
 QUIET = Settings(progress=False)
 TEXTS = 10**9
 TEXTS_PER_UNIT = 4096
-CORES, GPUS = 1000, 100
+CORES = 1000
+# of bert-base-cased
+VOCABULARY = 28_996
 # sentences that are timed, by model: some seconds each
 TIMED = {"tiny-english": 200, "BERT-base size": 60}
 METHODS = ("pll", "unmasking", "orders")
@@ -42,7 +41,7 @@ METHODS = ("pll", "unmasking", "orders")
 def base_sized() -> unmask.LanguageModel:
     """As large as bert-base-cased, with the tokenizer of tiny-english, which only costs less."""
     torch.manual_seed(0)
-    model = BertForMaskedLM(BertConfig(vocab_size=SHAPES["bert-base-cased"].vocabulary)).eval()
+    model = BertForMaskedLM(BertConfig(vocab_size=VOCABULARY)).eval()
     tokenizer = AutoTokenizer.from_pretrained(ROOT / "models" / "tiny-english")
     return unmask.load((model, tokenizer))
 
@@ -86,12 +85,6 @@ def rate(lm: unmask.LanguageModel, texts: Sequence[str], method: str) -> float:
     return len(texts) / (time.process_time() - began)
 
 
-def on_accelerator(passes: float, tokens: float) -> float:
-    """Texts per second of one accelerator, by BERT-base's shape."""
-    flop = SHAPES["bert-base-cased"].row_flop(round(tokens))
-    return WHERE.half * UTILISATION / (flop * passes)
-
-
 def hours(rate_of_all: float) -> str:
     took = TEXTS / rate_of_all / 3600
     return f"{took:,.1f} h" if took < 48 else f"{took / 24:,.0f} days"
@@ -99,27 +92,23 @@ def hours(rate_of_all: float) -> str:
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
     tokens = found["tokens_per_text"]
-    # special tokens stand at both ends
     passes = {"pll": tokens, "unmasking": tokens, "orders": 3.0}
     yield (
         f"| | forward passes per text | {CORES:,} cores, tiny-english | {CORES:,} cores, BERT-base "
-        f"size | {GPUS} {WHERE.name}, BERT-base size, by formula |"
+        "size |"
     )
-    yield "|---|---|---|---|---|"
+    yield "|---|---|---|---|"
     for method in METHODS:
         cells = [
             f"{hours(CORES * found['rates'][name][method])} "
             f"({found['rates'][name][method]:,.3g} per second and core)"
             for name in TIMED
         ]
-        there = on_accelerator(passes[method], tokens + 2)
-        cells.append(f"{hours(GPUS * there)} ({there:,.0f} per second)")
         yield f"| `{method}` | {passes[method]:.1f} | {' | '.join(cells)} |"
     yield ""
     yield (
         f"Rates of one CPU thread on sentences of {found['corpus']} with {tokens:.1f} tokens on "
-        f"average, measured by `runs/scale_table.py`; {WHERE.name} at {UTILISATION:.0%} of its "
-        f"peak in {DTYPE}, not measured. {-(-TEXTS // TEXTS_PER_UNIT):,} units of "
+        f"average, measured by `runs/scale_table.py`. {-(-TEXTS // TEXTS_PER_UNIT):,} units of "
         f"{TEXTS_PER_UNIT:,} texts."
     )
 

@@ -11,7 +11,6 @@
 #
 #   EXAMPLES     examples a mask, model and corpus (1000)
 #   METHODS      constructions (mlm,mrf-logit,mrf,hcb,ag-paper: the paper's five)
-#   ACCELERATOR  say the cost for this one: A100, H100, L4, T4, V100 or RTX4090
 #   DTYPE        precision of the model (float32)
 #   MEMORY_LIMIT memory for tables (20GB; BERT's take 14 GB, and are made again and again where they
 #                do not fit)
@@ -37,25 +36,11 @@ if [[ ! $examples =~ ^[1-9][0-9]*$ ]]; then
     exit 2
 fi
 
-# tokens of a typical sentence, special ones included
-length() {
-    case $1 in
-        snli) echo 14 ;;
-        xsum) echo 30 ;;
-    esac
-}
-
 cost() {
-    local accelerator=()
-    if [[ -n ${ACCELERATOR:-} ]]; then
-        accelerator=(--accelerator "$ACCELERATOR")
-    fi
     for model in "${models[@]}"; do
         for corpus in "${corpora[@]}"; do
             echo "$model, $corpus, both masks:"
-            # the guard is for bash before 4.4, to which an empty list is an unset one
-            "${unmask[@]}" cost -m "$model" --exact --method "$methods" --examples $((2 * examples)) \
-                --length "$(length "$corpus")" "${running[@]}" ${accelerator[@]+"${accelerator[@]}"}
+            evaluate "$model" "$corpus" --dry-run
             echo
         done
     done
@@ -67,7 +52,7 @@ evaluate() {
         ray=(--ray "$RAY")
     fi
     "${unmask[@]}" evaluate "$2" -m "$1" --exact --mask random --mask contiguous --examples "$examples" \
-        --method "$methods" "${running[@]}" --output "$output/$1-$2" ${ray[@]+"${ray[@]}"}
+        --method "$methods" "${running[@]}" --output "$output/$1-$2" "${@:3}" ${ray[@]+"${ray[@]}"}
 }
 
 if [[ ${1:-} == --cost ]]; then

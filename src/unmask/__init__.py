@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from unmask.loading import load as load
     from unmask.pipelines import JointFillMaskPipeline as JointFillMaskPipeline
     from unmask.progress import Progress as Progress
-    from unmask.queries.costs.cost import Cost as Cost
+    from unmask.queries.cost import Cost as Cost
     from unmask.queries.dependence.dependence_map import Dependence as Dependence
     from unmask.queries.dependence.dependence_map import DependenceMap as DependenceMap
     from unmask.queries.dependence.dependence_map import Place as Place

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from unmask.arguments import Options, whole_number
 from unmask.constructions import (
-    DEFAULT_METHOD,
     METHOD_WITHOUT_TABLES,
     check_options,
     construction,
@@ -22,7 +21,7 @@ from unmask.model.row_reader import RowReader
 from unmask.names import CONSISTENCY_PASSES, DRAWS, ORDERS_DRAWN
 from unmask.printable import quoted
 from unmask.queries import fill_mask_output as fill_results
-from unmask.queries.costs.cost import Cost
+from unmask.queries.cost import Cost
 from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.mapping import dependence_maps
 from unmask.queries.dependence.question import (
@@ -521,9 +520,9 @@ class LanguageModel(JointModel):
             settings: How to run the model: batch size, memory limit, progress.
             options: Options of each method, by its name.
             examples: How many such texts there are, over which fixed costs are spread.
-            timed: Whether to time the model; otherwise nothing runs, and seconds and FLOP are None.
+            timed: Whether to time the model; otherwise nothing runs, and seconds are None.
         Returns:
-            Forward passes, FLOP, memory and time.
+            Forward passes, memory and time.
         Raises:
             MethodError: There is no such construction or option, or not for so many blanks.
         Examples:

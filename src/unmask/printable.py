@@ -71,11 +71,6 @@ def readable_bytes(count: float) -> str:
     return f"{count:.1f} TB"
 
 
-def readable_number(value: float) -> str:
-    """A number from 0 up in two digits, or as a whole number: 0.31, 5.5, 550."""
-    return f"{value:.2g}" if value < 9.95 else f"{value:.0f}"
-
-
 def readable_seconds(seconds: float) -> str:
     """A duration, readable: 40 s, 5 min, 3.2 h."""
     if seconds < 1:

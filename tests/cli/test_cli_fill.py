@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import killable
 import pytest
+from counted_rows import counted_rows
 from tiny_tokenizers import ODD, PIECES, SPECIAL, save_bert
 from transformers import BertModel
 
@@ -363,6 +364,16 @@ def test_the_cost_is_said_on_stderr_unless_quiet(fill):
     out, err = fill(PAIR, "--method", "ag,mlm")
     assert re.fullmatch(r"ag, mlm: 73 forward passes of 9 tokens, [\d.]+ kB of tables\n", err)
     assert fill(PAIR, "--method", "ag,mlm", "--quiet") == (out, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["log-pool", "hcb", "mlm,ag"])
+def test_fill_runs_what_it_announces(
+    method: str, folder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, text = counted_rows(monkeypatch), "the [MASK] sat on the [MASK]."
+    assert main(["fill", text, "-m", folder, "--method", method, "--exact"]) == 0
+    assert f": {sum(rows):,} forward passes of 9 tokens, " in capsys.readouterr().err
 
 
 def test_a_terminal_that_cannot_show_a_token_shows_its_escape(folder, monkeypatch):

@@ -55,11 +55,6 @@ def test_all_methods_are_those_that_can_be_estimated(run, capsys):
         "orders",
         "sweep",
     ]
-    cost = ["cost", "-m", str(real_model("tiny-english")), "--length", "8"]
-    assert main([*cost, "--method", "all"]) == 0
-    assert "mlm, pseudo-gibbs, log-pool, orders, sweep" in capsys.readouterr().out
-    assert main([*cost, "--method", "ag"]) == 2
-    assert "--exact" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

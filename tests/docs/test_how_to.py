@@ -27,7 +27,7 @@ CONCEPTS = sorted((ROOT / "docs" / "concepts").glob("*.md"))
 MANIFESTS = sorted((FOLDER / "kubernetes").glob("*.yaml"))
 COMMANDS = {
     *("fill", "pairs", "score", "merge", "dependence"),
-    *("consistency", "cost", "evaluate", "report", "head"),
+    *("consistency", "evaluate", "report", "head"),
 }
 # what variables of the pages may stand for
 VARIABLES = {
@@ -101,7 +101,7 @@ def check(arguments: list[str]) -> argparse.Namespace:
     if chosen.command == "report":
         value(report.ReportCommand, vars(chosen))._tables()
         assert (chosen.parser is not None) == (chosen.corpus is not None)
-    if chosen.command in ("fill", "cost"):
+    if chosen.command == "fill":
         options.methods(chosen.method or ["log-pool"])
     return chosen
 

@@ -1,6 +1,5 @@
-"""The page about the paper has its Table 1 and appendix B; the page to reproduce it has hours."""
+"""The page about the paper has its Table 1 and appendix B."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -15,10 +14,8 @@ import paper_tables  # noqa: E402
 PAGE = ROOT / "docs" / "concepts" / "the-paper.md"
 
 
-@pytest.mark.parametrize("name", paper_tables.TABLES)
-def test_tables_are_those_of_the_script(name: str) -> None:
-    page, made = paper_tables.with_table(name)
-    assert made == page.read_text(encoding="utf-8"), "run python runs/paper_tables.py"
+def test_the_table_is_that_of_the_script() -> None:
+    assert paper_tables.with_table() == PAGE.read_text(encoding="utf-8")
 
 
 def test_table_1_has_the_papers_twenty_rows() -> None:
@@ -31,22 +28,10 @@ def test_table_1_has_the_papers_twenty_rows() -> None:
     assert rows[1].endswith(row)
 
 
-def test_more_memory_and_less_precision_take_less_time() -> None:
-    for cost in ("bert-base-cased", "bert-large-cased"):
-        shape = paper_tables.SHAPES[cost]
-        dense = shape.cost(paper_tables.PAPER, 14, 20 * 10**9)
-        streamed = shape.cost(paper_tables.PAPER, 14, 4 * 10**9)
-        assert dense.table_bytes < 20 * 10**9
-        times = [paper_tables.there(one, dtype="float32") for one in (dense, streamed)]
-        assert paper_tables.there(dense) < times[0] < times[1]
-
-
 def test_the_script_sets_what_the_page_says() -> None:
     script = (ROOT / "runs" / "table1.sh").read_text(encoding="utf-8")
     assert '"${MEMORY_LIMIT:-20GB}"' in script
     assert '"${DTYPE:-float32}"' in script
-    lengths = dict(re.findall(r"(snli|xsum)\) echo (\d+)", script))
-    assert {name: int(tokens) for name, tokens in lengths.items()} == paper_tables.LENGTHS
 
 
 def test_appendix_b_prints_the_papers_divergence(capsys: pytest.CaptureFixture[str]) -> None:

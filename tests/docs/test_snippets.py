@@ -134,7 +134,7 @@ def test_every_language_has_a_rule(page: Path) -> None:
 
 def test_pages_are_found_and_an_unknown_language_is_noticed() -> None:
     names = {name_of(page) for page in PAGES}
-    assert {"README.md", "docs/how-to/score.md", "docs/concepts/cost.md"} <= names
+    assert {"README.md", "docs/how-to/score.md", "docs/concepts/scale.md"} <= names
     assert EXECUTED_ELSEWHERE.keys() <= names
     assert uncovered(Block("ruby", "", 1))
     assert uncovered(Block("{code-cell} ipython3", "", 1))

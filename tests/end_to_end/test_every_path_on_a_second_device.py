@@ -417,11 +417,6 @@ def _(place: Place) -> object:
     return rows
 
 
-@path("the command cost")
-def _(place: Place) -> object:
-    return json.loads(place.run("cost", "--json", "--length", "8"))
-
-
 # --- both devices --------------------------------------------------------------------------------
 
 

@@ -15,7 +15,6 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 import unmask
 from unmask import Sketch
 from unmask.cli import main
-from unmask.cli.cost import Bill
 from unmask.constructions.needs import Needs
 from unmask.jobs.kinds.fill import FillRequest
 from unmask.joints import form_engine
@@ -216,13 +215,6 @@ def test_the_header_of_a_table_is_no_row(blank: str, tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text(f"{blank}id\ttext\n1\tA cat.\n")
     (unit,) = open_input([str(tmp_path / "t.tsv")], texts_per_unit=9).units()
     assert list(read_unit(unit, ["text"]).rows) == [{"id": "1", "text": "A cat."}]
-
-
-def test_machines_take_whole_texts() -> None:
-    bill = Bill.__new__(Bill)
-    for name, value in (("examples", 4), ("machines", 3)):
-        object.__setattr__(bill, name, value)
-    assert bill.total(10.0) == 20.0
 
 
 def test_a_corpus_from_no_standard_input_is_one_line(monkeypatch) -> None:

@@ -232,9 +232,9 @@ def test_the_models_side_by_side_are_made_of_their_rows() -> None:
 
 
 def test_a_prediction_is_read_from_what_a_dry_run_printed() -> None:
-    said = "each at most 499 forward passes of 12 tokens (452 GFLOP), about 2.5 min, 3 MB of tables"
+    said = "each at most 499 forward passes of 12 tokens, about 2.5 min, 3 MB of tables"
     assert side_by_side.predicted(said) == ("at most 499", "150")
-    said = "each 12 forward passes of 12 tokens (452 GFLOP), about 2.0 days, 3 MB of tables"
+    said = "each 12 forward passes of 12 tokens, about 2.0 days, 3 MB of tables"
     assert side_by_side.predicted(said) == ("12", "172,800")
     assert side_by_side.predicted("each 12 forward passes of 9 tokens") == ("12", "below 1")
     with pytest.raises(UnmaskError, match="no number of forward passes"):

@@ -193,10 +193,8 @@ _LEFT_OUT: list[tuple[str, str]] = [
     (rf"(?<=about ){_DURATION}", "<time>"),
     (rf"(?<=forward passes, ){_DURATION}", "<time>"),
     # said only where it is long
-    (r" \([\d.,]+ [kMGT]?FLOP\), (?:up to )?about <time>", ""),
+    (r"(?<= tokens), (?:up to )?about <time>", ""),
     (r'(?<=seconds": )[\d.e+-]+', "<time>"),
-    (r'(?<=seconds_one_text": )[\d.e+-]+', "<time>"),
-    (r'(?<=seconds_all_texts": )[\d.e+-]+', "<time>"),
     (rf"\b{re.escape(unmask.__version__)}\b", "<version>"),
     (r"(?<=unmask <version>), torch .*?(?:numba [\d.]*\d|no numba)", ", <software>"),
 ]

@@ -238,17 +238,3 @@ def test_other_draws_are_another_job_and_need_the_method(
     assert "128 forward passes per text" in capsys.readouterr().out
     assert cli.main(["score", "rows.txt", "-m", str(folder), "--quiet", "--json"]) == 0
     assert "standard_error" not in json.loads(capsys.readouterr().out.splitlines()[0])
-
-
-def test_the_cost_is_a_forward_pass_per_draw(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = str(save_bert(tmp_path / "bert"))
-    command = ["cost", "-m", folder, "--length", "7", "--json", "--method"]
-    passes = []
-    for more in (["elbo"], ["elbo", "--draws", "9"], ["elbo,pll", "--draws", "9"], ["pll"]):
-        assert cli.main([*command, *more]) == 0
-        passes.append(json.loads(capsys.readouterr().out)["one_text"]["forward_passes"])
-    assert passes == [128, 9, 14, 5]
-    assert cli.main([*command, "pll", "--draws", "9"]) == 2
-    assert "--draws is for --method elbo" in capsys.readouterr().err

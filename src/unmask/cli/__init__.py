@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from unmask import __version__
 from unmask.cli import (
     consistency,
-    cost,
     demo,
     dependence,
     evaluate,
@@ -38,7 +37,6 @@ _COMMANDS: dict[str, type[Command]] = {
     "dependence": dependence.DependenceCommand,
     "consistency": consistency.ConsistencyCommand,
     "demo": demo.DemoCommand,
-    "cost": cost.CostCommand,
     "evaluate": evaluate.EvaluateCommand,
     "report": report.ReportCommand,
     "head": head.HeadCommand,

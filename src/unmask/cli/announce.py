@@ -9,7 +9,7 @@ from unmask.printable import readable_seconds
 if TYPE_CHECKING:
     from unmask.jobs.kinds import Announcement
     from unmask.language_model import LanguageModel
-    from unmask.queries.costs.cost import Cost
+    from unmask.queries.cost import Cost
     from unmask.settings import Settings
     from unmask.text.cloze import Cloze
 
@@ -60,7 +60,7 @@ def times(cost: "Cost", factor: float) -> str:
 def _timed(
     lm: "LanguageModel", cloze: "Cloze", cost: "Cost", settings: "Settings", count: int = 1
 ) -> "Cost":
-    from unmask.queries.costs.estimate import measured
+    from unmask.queries.cost import measured
 
     if cost.forward_passes * count <= _FEW_PASSES:
         return cost

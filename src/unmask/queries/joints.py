@@ -24,10 +24,7 @@ from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import LazyOrders
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
-from unmask.queries.costs.cost import Cost, predicted
-from unmask.queries.costs.estimate import measured
-from unmask.queries.costs.flops import weight_bytes
-from unmask.queries.costs.passes import forward_passes
+from unmask.queries.cost import Cost, forward_passes, measured, predicted, weight_bytes
 from unmask.queries.sketched import (
     check_sketched,
     cost_of_sketch,
@@ -240,7 +237,7 @@ def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) 
         and (sketchy := needs_sketch(request.methods, shape))
     ):
         cost = cost_of_sketch(
-            request.support, shape, request.settings, len(request.cloze), len(sketchy), width
+            request.support, shape, request.settings, len(request.cloze), len(sketchy)
         )
         cost = replace(cost, model_bytes=weight_bytes(model))
     else:

@@ -18,7 +18,7 @@ from unmask.joints.engine import Engine
 from unmask.joints.joint import Joint
 from unmask.joints.sketched import Sketched
 from unmask.lazy import computed_once
-from unmask.queries.costs.cost import Cost
+from unmask.queries.cost import Cost
 from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.sketch import NO_PROBES, REPLICATES, SketchedPair
@@ -32,9 +32,6 @@ _FEWEST = 50
 _RESIDUAL = 1e-8
 # the fills whose standard errors are held to the precision
 _LISTED = 10
-# bytes per cell that a replicate of a joint could move in its time: measured with 500 to 2,000
-# passes of tiny-english and english-distil
-_TRAFFIC = 2900
 
 
 _INSTEAD = "give support='vocabulary', which runs all of it, or candidates, such as support=300"
@@ -65,11 +62,9 @@ def cost_of_sketch(
     settings: Settings,
     length: int,
     methods: int,
-    width: int | None,
 ) -> Cost:
-    """The most that a sketch for so many constructions may cost; `width` is that of readouts."""
+    """The most that a sketch for so many constructions may cost."""
     size = min(_most_contexts(shape, sketch, settings, methods), max(shape))
-    cells = sum(one**2 for one in _sizes(min(_FEWEST, size), size) if _is_built(one, size, sketch))
     return Cost(
         min(sketch.max_passes, 2 * size + 1),
         length,
@@ -77,8 +72,6 @@ def cost_of_sketch(
         _held_bytes(size, shape, methods) + 16 * size**2,
         storage="dense",
         storage_why="the contexts of a sketch are few",
-        table_flop=2 * (width or 0) * size * sum(shape),
-        table_traffic=_TRAFFIC * REPLICATES * methods * cells,
         at_most=sketch.precision is not None,
     )
 

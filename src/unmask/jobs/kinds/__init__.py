@@ -8,7 +8,7 @@ from unmask.jobs.tally import Tally
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
-    from unmask.queries.costs.cost import Cost
+    from unmask.queries.cost import Cost
     from unmask.settings import Settings
     from unmask.text.cloze import Cloze
 

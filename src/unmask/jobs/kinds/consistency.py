@@ -6,7 +6,7 @@ from typing import Any
 
 from unmask.jobs.kinds import Announcement, Kind, Reason, Row
 from unmask.language_model import LanguageModel
-from unmask.queries.costs.cost import Cost
+from unmask.queries.cost import Cost
 from unmask.sequences.consistency.measuring import (
     ADJACENT,
     COLUMNS,

@@ -7,7 +7,7 @@ from typing import Any
 from unmask.errors import UnmaskError
 from unmask.jobs.kinds import Announcement, Kind, Reason, Row
 from unmask.language_model import LanguageModel
-from unmask.queries.costs.cost import Cost
+from unmask.queries.cost import Cost
 from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.mapping import check_memory, dependence_maps
 from unmask.queries.dependence.question import (

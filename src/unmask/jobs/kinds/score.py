@@ -9,7 +9,7 @@ from unmask.jobs.tally import Tally
 from unmask.language_model import LanguageModel
 from unmask.names import DRAWS
 from unmask.printable import quoted
-from unmask.queries.costs.cost import Cost
+from unmask.queries.cost import Cost
 from unmask.sequences import scoring
 from unmask.sequences.outputs import BITS, PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS, result_rows
 from unmask.sequences.scores import LogRatio, TextScore

@@ -1,0 +1,184 @@
+"""The cost of joints: forward passes, memory, and the time of those passes.
+
+Forward passes and bytes are counted; seconds come from a few batches of the model.
+"""
+
+import statistics
+import time
+from dataclasses import asdict, dataclass, replace
+
+from torch import nn
+
+from unmask.arguments import Options, whole_number
+from unmask.constructions import construction
+from unmask.constructions.needs import Needs, together
+from unmask.errors import UnmaskError
+from unmask.model.batch_size import rows_per_batch
+from unmask.model.masked_lm import MaskedLM
+from unmask.model.row_reader import RowReader
+from unmask.printable import quoted, readable_bytes, readable_seconds
+from unmask.settings import Settings
+from unmask.tables.storage import Storage, choose_storage
+from unmask.text.cloze import Cloze
+
+# how much of the model is timed beyond one batch: so many, so long, such a part of the work itself
+_BATCHES, _PATIENCE, _PART = 5, 1.0, 0.1
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of one text: exact forward passes, approximate memory, rough time.
+
+    With `for_a_pair`, the forward passes are those for the probability of one pair, by
+    constructions that need no more; `passes_to_rank` is then the most that ranking, sampling or
+    sums may take. `storage` is "dense" if tables are stored cell by cell, "streamed" if they are
+    recomputed in every sweep, and `storage_why` the reason; None if there are no tables. `seconds`
+    are those of the forward passes on this machine. `at_most` is True for a sketch, which stops
+    sooner if its precision is reached.
+
+    Examples:
+        >>> print(lm.cost("Two [MASK] are [MASK].", methods=["mlm"], timed=False))
+        1 forward pass of 7 tokens
+    """
+
+    forward_passes: int
+    length: int
+    table_bytes: int
+    seconds: float | None = None
+    for_a_pair: bool = False
+    passes_to_rank: int = 0
+    storage: str | None = None
+    storage_why: str | None = None
+    model_bytes: int | None = None
+    at_most: bool = False
+
+    def __str__(self) -> str:
+        """One line; what takes less than a second is not worth more than its rows."""
+        passes = f"{self.forward_passes:,} forward pass{'es' * (self.forward_passes != 1)}"
+        if self.at_most:
+            passes = f"at most {passes}"
+        text = f"{passes} of {self.length} tokens"
+        if self.for_a_pair:
+            text += f" for a pair, up to {self.passes_to_rank:,} to rank or sum"
+        if self.seconds is not None and self.seconds >= 1:
+            most = "up to " if self.at_most else ""
+            text += f", {most}about {readable_seconds(self.seconds)}"
+        if self.for_a_pair or not self.table_bytes:
+            return text
+        return f"{text}, {readable_bytes(self.table_bytes)} of tables"
+
+    def to_dict(self) -> dict[str, float | int | bool | str | None]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
+
+
+def predicted(
+    methods: Options,
+    shape: tuple[int, ...],
+    *,
+    length: int,
+    width: int | None,
+    settings: Settings,
+    model_bytes: int | None = None,
+    whole_vocabulary: bool = True,
+) -> Cost:
+    """The parts of a cost that need no time measurement.
+
+    `methods` are constructions with their options. `width` is that of the model's readouts, None
+    where there are none.
+    """
+    rows = forward_passes(methods, shape, whole_vocabulary=whole_vocabulary)
+    parts = all_needs(methods, shape) if len(shape) > 1 else Needs(masked=True)
+    kept = choose_storage(shape, width=width, settings=settings)
+    return Cost(
+        rows,
+        length,
+        table_bytes(parts, shape, width, kept),
+        for_a_pair=parts.only_contexts(),
+        passes_to_rank=_passes_to_rank(methods, shape) if parts.only_contexts() else rows,
+        storage=kept.name if parts.whole else None,
+        storage_why=kept.why if parts.whole else None,
+        model_bytes=model_bytes,
+    )
+
+
+# --- counted --------------------------------------------------------------------------------------
+
+
+def all_needs(methods: Options, shape: tuple[int, ...]) -> Needs:
+    """The parts of the tables that constructions, each with its options, read together."""
+    return together(construction(name).needs(shape, given) for name, given in methods.items())
+
+
+def forward_passes(
+    methods: Options, shape: tuple[int, ...], *, whole_vocabulary: bool = True
+) -> int:
+    """The number of rows that the model must run for these constructions together.
+
+    Over less than the whole vocabulary, the mass that the supports capture is read as well.
+    """
+    if len(shape) == 1:
+        return 1
+    parts = all_needs(methods, shape)
+    return replace(parts, masked=parts.masked or not whole_vocabulary).rows(shape)
+
+
+def _passes_to_rank(methods: Options, shape: tuple[int, ...]) -> int:
+    """The most rows that joints of single contexts need when they are summed or ranked.
+
+    Ranking and sampling stop as soon as they are certain; entropy and marginals need the tables.
+    """
+    each = [construction(name).needs(shape, given) for name, given in methods.items()]
+    # what a construction read before the tables were there runs twice
+    before = sum(together(each).some) - 2 * sum(parts.only_contexts() for parts in each)
+    return 1 + before + sum(shape)
+
+
+def table_bytes(parts: Needs, shape: tuple[int, ...], width: int | None, kept: Storage) -> int:
+    """Bytes of tables kept so: readouts of some width, cells, and the solvers' copy."""
+    cells = shape[0] * shape[-1]
+    contexts = [shape[-1] if blank == 0 else shape[0] for blank in parts.whole]
+    readouts = sum(4 * width * size if width else 0 for size in contexts)
+    dense = 4 * cells * len(contexts) if kept.dense else 0
+    return readouts + dense + (kept.copy_bytes * cells if len(parts.whole) == 2 else 0)
+
+
+def weight_bytes(model: MaskedLM) -> int | None:
+    """The weights of the model in memory, each shared one once; None if there are none to see."""
+    module = getattr(model, "model", None)
+    if not isinstance(module, nn.Module):
+        return None
+    tensors = [*module.parameters(), *module.buffers()]
+    embedding = model.output_embedding
+    if embedding is not None:
+        # in float32 it is the model's own; of a smaller type a copy in float32 is kept beside it
+        tensors.append(embedding.weight)
+    storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
+    return sum(storages.values())
+
+
+# --- timed ----------------------------------------------------------------------------------------
+
+
+def measured(
+    model: MaskedLM, cloze: Cloze, cost: Cost, settings: Settings, examples: int = 1
+) -> Cost:
+    """A cost with the time of its forward passes, as one of `examples`."""
+    if (whole_number(examples) or 0) < 1:
+        raise UnmaskError(f"examples is a number of texts from 1, not {quoted(examples)}")
+    rows = cost.forward_passes * examples
+    batch = rows_per_batch(model, len(cloze), settings)
+    # no larger than the work itself; otherwise unchanged, so that a measured batch size is reused
+    run_settings = settings if batch <= rows else replace(settings, batch_size=rows)
+    seconds = _row_seconds(model, cloze, run_settings, rows)
+    return replace(cost, seconds=cost.forward_passes * seconds)
+
+
+def _row_seconds(model: MaskedLM, cloze: Cloze, settings: Settings, rows: int) -> float:
+    """The median over a few batches of the work's own size."""
+    start, reader = time.perf_counter(), RowReader(model, replace(settings, progress=False))
+    timed = [reader.seconds_per_row(cloze)]
+    patience = min(_PATIENCE, _PART * rows * timed[0])
+    while len(timed) < _BATCHES and time.perf_counter() - start < patience:
+        timed.append(reader.seconds_per_row(cloze))
+    return statistics.median(timed)
