@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from compared_rules import named_rule
 from marked_page import write_blocks
 from numpy.typing import NDArray
 
@@ -201,7 +202,7 @@ def filled(
     axis = lm.support("tokens")
     ids = axis.ids.tolist()
     hows = [
-        (named(rule, one), Decoding(rule, one, axis, draws > 0, seed, head=head))
+        (named(rule, one), Decoding(*named_rule(rule, one), axis, draws > 0, seed, head=head))
         for rule, every in ways.items()
         for one in every
         for seed in range(max(draws, 1))

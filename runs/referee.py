@@ -26,11 +26,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from compared_rules import chosen as chosen_by
 from marked_page import write_blocks
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unmask.queries.parallel.rules import FUNCTIONS, MaskedStep
+from unmask.queries.parallel.rules import Step
 
 PAGE = Path("docs/results/referee.md")
 Row = dict[str, Any]
@@ -178,8 +179,8 @@ def schedule(length: int, threshold: float, seed: int) -> list[list[int]]:
     """Steps of the rule with chance, which looks at nothing: numbers among the blanks left."""
     draw, steps = np.random.default_rng(seed), list[list[int]]()
     while length:
-        step = MaskedStep(torch.zeros(length, 1), draw=draw)
-        steps.append(FUNCTIONS["random-sizes"](step, threshold))
+        step = Step(torch.zeros(length, 1), None, draw)
+        steps.append(chosen_by("random-sizes", threshold, step))
         length -= len(steps[-1])
     return steps
 
@@ -200,8 +201,8 @@ def path(
         log_probs, bits = exact.denoise(partial)
         key = (partial, before if rule == "stability" else None)
         if key not in memory:
-            step = MaskedStep(log_probs, before=earlier, dependence=bits)
-            chosen = FUNCTIONS[rule](step, threshold) if fixed is None else fixed[steps]
+            step = Step(log_probs, earlier, np.random.default_rng(0), dependence=bits)
+            chosen = chosen_by(rule, threshold, step) if fixed is None else fixed[steps]
             memory[key] = chosen, float(bits[chosen][:, chosen].triu(1).sum()) * math.log(2)
         chosen, within = memory[key]
         log_q += sum(float(log_probs[n, text[blanks[n]]]) for n in chosen)
@@ -321,14 +322,13 @@ def judge_model(model: Any, exact: Exact, rule: str, threshold: float) -> Judged
                     continue
                 log_probs = every[row, blanks]
                 weights = mean[row][blanks][:, blanks]
-                step = MaskedStep(
+                step = Step(
                     log_probs,
-                    before=earlier[row],
-                    attention=torch.maximum(weights, weights.T),
+                    earlier[row],
+                    draws[row],
                     dependence=None if measured is None else measured[row],
-                    draw=draws[row],
                 )
-                chosen = FUNCTIONS[rule](step, threshold)
+                chosen = chosen_by(rule, threshold, step, torch.maximum(weights, weights.T))
                 tokens = texts[row, blanks[chosen]]
                 runs[seed, 0, row] += float(log_probs[chosen, tokens].sum())
                 runs[seed, 1, row] += 1

@@ -55,7 +55,7 @@ from unmask.queries.parallel.filling import (
 )
 from unmask.queries.parallel.head import DependenceHead, place_of, required
 from unmask.queries.parallel.mapping import measured_by
-from unmask.queries.parallel.rules import check_rule
+from unmask.queries.parallel.rules import Rule, check_rule
 from unmask.queries.word_targets import PiecePrior, Targets, WordFill, WordQuestion, fill_targets
 from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.scoring import log_ratios, pairs_in_context, score_texts
@@ -170,7 +170,7 @@ class LanguageModel(JointModel):
         self,
         texts: Sequence[str | Cloze],
         *,
-        rule: str = "entropy-bound",
+        rule: str | Rule = "entropy-bound",
         threshold: float | None = None,
         passes: float | None = None,
         draw: bool = False,
@@ -183,23 +183,21 @@ class LanguageModel(JointModel):
         A `rule` decides after each forward pass which of the blanks that are left are filled in
         the same step; they are filled independently of each other, at least one per step.
 
-        - "surest", "left-to-right", "margin": one at a time. "all-at-once": in one step. "top-k":
-          the `threshold` surest.
-        - "confidence": all that are as sure as the threshold. "factor" (Fast-dLLM): the n surest
-          while (n + 1) (1 - confidence) is below it. "entropy-bound" (EB-Sampler): the surest whose
-          entropies without the largest add up to it, in nats. "stability" (KLASS): as sure, and
-          unmoved since the pass before.
-        - "attention" (DAPD): blanks that attend to each other by less than the threshold.
+        - "surest", "left-to-right", "margin": one at a time. "all-at-once": in one step.
+        - "confidence": all that are as sure as the threshold. "entropy-bound" (EB-Sampler): the
+          surest whose entropies without the largest add up to it, in nats.
         - "mutual-information": blanks whose mutual information, in bits, adds up to less. It is
           measured before every step, in 12 forward passes per blank: a check on the others.
           "head": the same as the model's dependence head predicts it, in the same pass.
-        - "random-sizes": random blanks, on average this share of them.
+        - A function of one step, which has `log_probs`, those of the step `before`, and a
+          `generator`, and returns which open blanks to fill. With a parameter `attention` it is
+          handed the attention between blanks too, for which the model runs unfused.
 
         Args:
             texts: Texts with mask tokens, or `Cloze` values.
-            rule: Which blanks are filled in the same step.
-            threshold: The rule's threshold. Larger ones fill more blanks per step, except those
-                of "confidence" and "stability", which fill fewer.
+            rule: Which blanks are filled in the same step: a name, or a function.
+            threshold: The named rule's threshold. Larger ones fill more blanks per step, except
+                those of "confidence", which fill fewer.
             passes: For the rule "head" instead of a threshold: how many forward passes a text may
                 take on average. The bound depends on how many blanks it has.
             draw: Draw every token from its distribution, instead of taking the likeliest.
@@ -808,7 +806,7 @@ class LanguageModel(JointModel):
         )[0]
 
     def _threshold(
-        self, rule: str, threshold: float | None, passes: float | None, cloze: Cloze
+        self, rule: str | Rule, threshold: float | None, passes: float | None, cloze: Cloze
     ) -> float:
         if passes is None:
             return check_rule(rule, threshold)

@@ -83,15 +83,10 @@ RULES = {
     "left-to-right": FillRule(None, "one at a time, in their order"),
     "margin": FillRule(None, "one at a time, first the one furthest ahead of its second choice"),
     "all-at-once": FillRule(None, "all in one step"),
-    "top-k": FillRule("number of blanks per step", "so many of the surest"),
     "confidence": FillRule("probability of the likeliest token", "all that are so sure"),
-    "factor": FillRule("bound on (n + 1) (1 - confidence)", "Fast-dLLM's factor"),
     "entropy-bound": FillRule("nats", "entropies without the largest, EB-Sampler"),
-    "stability": FillRule("probability of the likeliest token", "sure and unmoved, KLASS"),
-    "attention": FillRule("mean attention weight", "blanks that attend little to each other, DAPD"),
     "mutual-information": FillRule("bits", "measured anew before every step, which takes passes"),
     "head": FillRule("bits", "mutual information as the dependence head predicts it"),
-    "random-sizes": FillRule("share of the blanks per step", "random blanks, random numbers"),
 }
 
 

@@ -316,7 +316,7 @@ def test_tables_in_and_out(ending, folder, tmp_path, capsys, lm):
         (["IN/in.txt", "--output", "IN/in.txt"], "is the input too"),
         (["IN/in.txt", "--output", "IN/none/x"], "give a file in a folder that exists"),
         (["IN/long.txt"], "is longer than 1.0 MB"),
-        (["IN/in.txt", "--rule", "factor"], "the rule factor needs a threshold"),
+        (["IN/in.txt", "--rule", "confidence"], "the rule confidence needs a threshold"),
         (["IN/in.txt", "--passes", "0"], "passes is a number of forward passes from 1"),
         (["IN/in.txt", "--together", "-1"], "a bound on mutual information is a number of bits"),
         (["IN/in.txt", "--rule", "surest", "--method", "ag"], "one fill per text; leave out"),

@@ -5,6 +5,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ sys.path.insert(0, str(ROOT / "runs"))
 import marked_page  # noqa: E402
 import parallel  # noqa: E402
 import parallel_fills  # noqa: E402
+from compared_rules import top_k  # noqa: E402
 from parallel_fills import Fills, blocks, named  # noqa: E402
 
 WAYS = [named(rule, one) for rule, every in parallel_fills.WAYS.items() for one in every]
@@ -124,7 +126,7 @@ def test_draws_are_scored_one_by_one_and_averaged() -> None:
     (row,) = parallel_fills.filled(lm, None, {"a": text}, ways, orders=2, draws=3)
     drawn = [
         lm.fill_together(
-            [cloze], rule="top-k", threshold=2, draw=True, seed=seed, support="tokens"
+            [cloze], rule=partial(top_k, threshold=2), draw=True, seed=seed, support="tokens"
         )[0]
         for seed in range(3)
     ]

@@ -243,7 +243,7 @@ def test_compare_constructions(tutorial: Any) -> None:
     assert shared["orders"] < shared["log-pool"]
     assert 0 < joints["log-pool"].incompatibility() < 0.05
     # the tables make the same joint, and another with another pivot
-    tables = last["tables"]
+    tables = said["Query the model once, construct later"]["tables"]
     by_pivot = [
         unmask.construct("hcb", tables, pivot=pivot, pivot_axis=1).log_prob("reading", "book")
         for pivot in ("meal", "baby", "guitar")

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from unmask.model.inside import Inside
 from unmask.model.row_reader import RowReader
 from unmask.queries.parallel import decoding
 from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
+from unmask.queries.parallel.rules import Step
 
 QUIET = unmask.Settings(progress=False)
 FOUR = "[MASK] [MASK] [MASK] [MASK]"
@@ -24,10 +26,38 @@ def toy(noise: float = 0.0) -> unmask.LanguageModel:
     return unmask.LanguageModel(ToyMaskedLM(toy_joint(4, 4), noise=noise), ToyTokenizer(4))
 
 
+def two_surest(step: Step) -> list[int]:
+    return step.surest_first[:2]
+
+
+def unattending(step: Step, attention: torch.Tensor, threshold: float) -> list[int]:
+    first = step.surest_first[0]
+    return [first, *(n for n in step.surest_first[1:] if attention[first, n] < threshold)]
+
+
+def at_random(step: Step) -> np.ndarray:
+    count = len(step.log_probs)
+    return step.generator.permutation(count)[: step.generator.integers(1, count + 1)]
+
+
+def unmoved(step: Step) -> list[int]:
+    if step.before is None:
+        return step.surest_first[:1]
+    moves = (step.log_probs - step.before).abs().amax(dim=1)
+    return [n for n in step.surest_first if moves[n] < 0.1] or step.surest_first[:1]
+
+
+OWN = {
+    "attention": partial(unattending, threshold=0.3),
+    "chance": at_random,
+    "before": unmoved,
+}
+
+
 def test_a_step_writes_the_likeliest_given_the_steps_before() -> None:
     model = ToyMaskedLM(toy_joint(5, 4), noise=0.3)
     lm = unmask.LanguageModel(model, ToyTokenizer(5))
-    (fill,) = lm.fill_together([FOUR], rule="top-k", threshold=2, settings=QUIET)
+    (fill,) = lm.fill_together([FOUR], rule=two_surest, settings=QUIET)
     ids, log_prob, left = [5] * 4, 0.0, [0, 1, 2, 3]
     for group in fill["groups"]:
         table = {p: torch.tensor(model._logits(ids, p)).log_softmax(dim=0) for p in left}
@@ -39,14 +69,13 @@ def test_a_step_writes_the_likeliest_given_the_steps_before() -> None:
             left.remove(blank)
     assert fill["token"] == ids
     assert math.log(fill["score"]) == pytest.approx(log_prob, abs=1e-5)
-    assert (fill["method"], fill["rule"], fill["forward_passes"]) == ("together", "top-k", 2)
+    assert (fill["method"], fill["rule"], fill["forward_passes"]) == ("together", "two_surest", 2)
 
 
 @pytest.mark.parametrize(
     ("rule", "one", "every"),
     [
         ("confidence", 1.5, 0.0),
-        ("factor", 0.0, math.inf),
         ("entropy-bound", 0.0, math.inf),
         ("mutual-information", 0.0, math.inf),
     ],
@@ -92,7 +121,7 @@ def test_drawn_one_at_a_time_texts_have_their_probabilities() -> None:
     assert ((observed - expected) ** 2 / expected).sum() < 24.3
 
 
-@pytest.mark.parametrize("rule", ["entropy-bound", "attention", "random-sizes"])
+@pytest.mark.parametrize("rule", ["entropy-bound", *OWN])
 @pytest.mark.parametrize("draw", [False, True])
 def test_texts_do_not_depend_on_those_beside_them(rule: str, draw: bool) -> None:
     lm = unmask.load(build("bert"))
@@ -102,7 +131,7 @@ def test_texts_do_not_depend_on_those_beside_them(rule: str, draw: bool) -> None
         "the [MASK] dog [MASK] the cat.",
         "[MASK] [MASK] [MASK] [MASK] [MASK] [MASK]",
     ]
-    how = {"rule": rule, "threshold": 0.3, "draw": draw}
+    how = {"rule": OWN.get(rule, rule), "threshold": None if rule in OWN else 0.3, "draw": draw}
     together = lm.fill_together(texts, settings=QUIET, **how)
     for text, one in zip(texts, together, strict=True):
         (alone,) = lm.fill_together([text], settings=QUIET, **how)
@@ -118,8 +147,8 @@ def test_rules_side_by_side_share_equal_rows() -> None:
     axis = lm.support("tokens")
     cloze = lm.cloze("the [MASK] sat [MASK] the [MASK] [MASK].")
     text = BlankedText(cloze.ids, cloze.positions)
-    ways = [("surest", 0), ("attention", 0.5), ("stability", 0.0), ("mutual-information", 0.05)]
-    ways += [("all-at-once", 0), ("random-sizes", 0.5), ("surest", 0)]
+    ways = [("surest", 0), *((rule, 0) for rule in OWN.values()), ("mutual-information", 0.05)]
+    ways += [("all-at-once", 0), ("surest", 0)]
     hows = [Decoding(rule, threshold, axis) for rule, threshold in ways]
     reader = RowReader(lm.model, QUIET)
     together = fill_blanked(reader, [text] * len(hows), hows)
@@ -135,7 +164,7 @@ def test_rules_side_by_side_share_equal_rows() -> None:
 
 def test_a_batch_that_does_not_fit_is_filled_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
     lm = toy(noise=0.5)
-    how = {"rule": "random-sizes", "threshold": 0.5, "draw": True, "settings": QUIET}
+    how = {"rule": at_random, "draw": True, "settings": QUIET}
     texts = [FOUR, "[MASK] t1 [MASK] [MASK]", "t0 [MASK] [MASK] [MASK]"]
     expected = lm.fill_together(texts, **how)
     steps = decoding._steps
@@ -147,6 +176,29 @@ def test_a_batch_that_does_not_fit_is_filled_in_halves(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(decoding, "_steps", fails_late)
     assert lm.fill_together(texts, **how) == expected
+
+
+def test_a_function_is_handed_what_a_step_knows() -> None:
+    lm, steps = unmask.load(build("bert")), list[tuple[Step, torch.Tensor]]()
+
+    def noted(step: Step, *, attention: torch.Tensor) -> list[int]:
+        steps.append((step, attention))
+        return step.surest_first[:1]
+
+    text = "the [MASK] sat [MASK] the [MASK]."
+    (fill,) = lm.fill_together([text], rule=noted, settings=QUIET)
+    # the last blank is filled by every rule
+    assert [len(step.log_probs) for step, _ in steps] == [3, 2]
+    (first, weights), (second, fewer) = steps
+    assert (first.before, first.dependence) == (None, None)
+    still_open = sorted({0, 1, 2} - set(fill["groups"][0]))
+    assert torch.equal(second.before, first.log_probs[still_open])
+    assert (weights.shape, fewer.shape) == ((3, 3), (2, 2))
+    assert torch.equal(weights, weights.T)
+    assert 0 < weights.min() < weights.max() < 1
+    # log-probabilities of the blanks, as any other question reads them
+    single = lm.fill_together([text], rule="all-at-once", settings=QUIET)[0]
+    assert float(first.likeliest[0].sum()) == pytest.approx(math.log(single["score"]), abs=1e-4)
 
 
 def test_attention_is_the_models_own_and_its_setting_stays() -> None:
@@ -175,20 +227,24 @@ def test_other_architectures(name: str) -> None:
     network, tokenizer = build(name)
     lm = unmask.load((network, tokenizer))
     text = two_blanks(tokenizer)
-    (fill,) = lm.fill_together([text], rule="attention", threshold=0.0, settings=QUIET)
+    rule = partial(unattending, threshold=0.0)
+    (fill,) = lm.fill_together([text], rule=rule, settings=QUIET)
     (one,) = lm.fill_together([text], rule="surest", settings=QUIET)
     assert fill["groups"] == one["groups"]
+    assert (fill["rule"], fill["threshold"]) == ("unattending", 0.0)
 
 
 def test_what_cannot_be_filled_is_refused() -> None:
     lm = toy()
     for how, said in (
         ({"rule": "best"}, "no rule 'best'"),
-        ({"rule": "factor"}, "the rule factor needs a threshold"),
+        ({"rule": "confidence"}, "the rule confidence needs a threshold"),
         ({"rule": "surest", "threshold": 1}, "the rule surest has no threshold"),
         ({"rule": "surest", "seed": -1}, "seed is a whole number from 0"),
         ({"rule": "surest", "support": 5}, "together takes one support for all blanks"),
-        ({"rule": "attention", "threshold": 0.1}, "shows neither attention nor hidden states"),
+        ({"rule": OWN["attention"]}, "shows neither attention nor hidden states"),
+        ({"rule": OWN["chance"], "threshold": 1}, "a function has no threshold"),
+        ({"rule": lambda step: []}, "at least one number from 0 to 3"),
     ):
         with pytest.raises(unmask.UnmaskError, match=said):
             lm.fill_together([FOUR], settings=QUIET, **how)

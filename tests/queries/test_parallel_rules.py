@@ -9,7 +9,7 @@ import torch
 import unmask
 from unmask.names import RULES
 from unmask.queries.parallel import rules
-from unmask.queries.parallel.rules import FUNCTIONS, MaskedStep
+from unmask.queries.parallel.rules import FUNCTIONS, Step
 
 # confidences .5, .9, .8, .6 over three tokens
 PROBABILITIES = [[0.5, 0.3, 0.2], [0.05, 0.9, 0.05], [0.1, 0.1, 0.8], [0.6, 0.0, 0.4]]
@@ -23,10 +23,9 @@ def symmetric() -> torch.Tensor:
     return values
 
 
-def step(**more: object) -> MaskedStep:
+def step(dependence: torch.Tensor | None) -> Step:
     log_probs = torch.tensor(PROBABILITIES, dtype=torch.float64).log()
-    pairs = {"dependence": symmetric(), "attention": symmetric()}
-    return MaskedStep(log_probs, **{**pairs, "draw": np.random.default_rng(0), **more})  # type: ignore[arg-type]
+    return Step(log_probs, None, np.random.default_rng(0), dependence)
 
 
 def nats(*probabilities: float) -> float:
@@ -41,25 +40,14 @@ def nats(*probabilities: float) -> float:
         # ahead by .2, .85, .7, .2
         ("margin", 0, [1]),
         ("all-at-once", 0, [1, 2, 3, 0]),
-        ("top-k", 3, [1, 2, 3]),
-        ("top-k", 9, [1, 2, 3, 0]),
         ("confidence", 0.6, [1, 2, 3]),
         ("confidence", 0.61, [1, 2]),
         ("confidence", 0.95, [1]),
-        # 2 * .1 = .2, 3 * .2 = .6, 4 * .4 = 1.6, 5 * .5 = 2.5
-        ("factor", 0.5, [1]),
-        ("factor", 0.61, [1, 2]),
-        ("factor", 1.7, [1, 2, 3]),
-        ("factor", 2.51, [1, 2, 3, 0]),
         # two blanks: the smaller entropy; three: the two smaller ones
         ("entropy-bound", nats(0.05, 0.9, 0.05) - 1e-9, [1]),
         ("entropy-bound", nats(0.05, 0.9, 0.05) + 1e-9, [1, 2]),
         ("entropy-bound", nats(0.05, 0.9, 0.05) + nats(0.1, 0.1, 0.8) - 1e-9, [1, 2]),
         ("entropy-bound", nats(0.05, 0.9, 0.05) + nats(0.1, 0.1, 0.8) + 1e-9, [1, 2, 3]),
-        # 1 first; 2 shares .2 with it, 3 shares .01, 0 shares .3 with it and .05 with 3
-        ("attention", 0.1, [1, 3]),
-        ("attention", 0.21, [1, 2, 3]),
-        ("attention", 0.31, [1, 2, 3, 0]),
         # sums: 2 with 1: .2; 3 with 1 and 2: .09; 0 with all: .37
         ("mutual-information", 0.1, [1, 3]),
         ("mutual-information", 0.21, [1, 2, 3]),
@@ -68,28 +56,13 @@ def nats(*probabilities: float) -> float:
     ],
 )
 def test_by_hand(rule: str, threshold: float, filled: list[int]) -> None:
-    assert FUNCTIONS[rule](step(), threshold) == filled
-
-
-def test_stable_predictions_alone_are_filled() -> None:
-    assert FUNCTIONS["stability"](step(), 0.0) == [1]
-    before = torch.tensor(PROBABILITIES, dtype=torch.float64)
-    # of the third the likeliest token stays, and its probability moves by 30 points
-    before[2] = torch.tensor([0.25, 0.25, 0.5])
-    assert FUNCTIONS["stability"](step(before=before.log()), 0.55) == [1, 3]
-    assert FUNCTIONS["stability"](step(before=before.log()), 0.7) == [1]
-    # impossible before and now: nothing moved
-    assert 3 in FUNCTIONS["stability"](step(before=before.log()), 0.0)
+    assert FUNCTIONS[rule](step(symmetric()), threshold) == filled
 
 
 LIMITS = {
-    "top-k": (0, math.inf),
     "confidence": (1.1, 0),
-    "factor": (0, math.inf),
     "entropy-bound": (0, math.inf),
-    "attention": (0, math.inf),
     "mutual-information": (0, math.inf),
-    "random-sizes": (0, math.inf),
 }
 
 
@@ -99,28 +72,13 @@ def test_limits_are_one_at_a_time_and_all_at_once(rule: str) -> None:
     for _ in range(20):
         size = int(rng.integers(1, 7))
         values = torch.from_numpy(rng.random((size, size)))
-        drawn = MaskedStep(
-            torch.from_numpy(rng.normal(size=(size, 5))).log_softmax(dim=1),
-            dependence=values + values.T,
-            attention=values + values.T,
-            draw=rng,
-        )
+        log_probs = torch.from_numpy(rng.normal(size=(size, 5))).log_softmax(dim=1)
+        drawn = Step(log_probs, None, rng, values + values.T)
         one, every = (FUNCTIONS[rule](drawn, limit) for limit in LIMITS[rule])
         assert len(one) == 1
         assert sorted(every) == list(range(size))
-        if rule != "random-sizes":
-            assert one == FUNCTIONS["surest"](drawn, 0.0)
-            assert every == FUNCTIONS["all-at-once"](drawn, 0.0)
-
-
-def test_random_sizes_have_the_mean_that_is_asked_for() -> None:
-    draw = np.random.default_rng(3)
-    log_probs = torch.zeros(8, 2).log_softmax(dim=1)
-    sizes = [
-        len(FUNCTIONS["random-sizes"](MaskedStep(log_probs, draw=draw), 0.5)) for _ in range(2000)
-    ]
-    assert set(sizes) == set(range(1, 8))
-    assert abs(np.mean(sizes) - 4) < 5 * np.std(sizes) / math.sqrt(2000)
+        assert one == FUNCTIONS["surest"](drawn, 0.0)
+        assert every == FUNCTIONS["all-at-once"](drawn, 0.0)
 
 
 def test_every_rule_has_a_name_and_a_function() -> None:
@@ -140,8 +98,35 @@ def test_every_rule_has_a_name_and_a_function() -> None:
         rules.check_rule("best", 1)
 
 
-@pytest.mark.parametrize("missing", ["dependence", "attention"])
-def test_what_a_rule_reads_must_be_there(missing: str) -> None:
-    rule = {"dependence": "mutual-information", "attention": "attention"}[missing]
-    with pytest.raises(unmask.MethodError, match=f"give a step with `{missing}`"):
-        FUNCTIONS[rule](step(**{missing: None}), 0.1)
+def test_a_name_close_to_a_rule_is_named() -> None:
+    with pytest.raises(unmask.MethodError, match="did you mean 'entropy-bound'"):
+        rules.check_rule("entropy_bound", 1)
+
+
+def test_a_function_has_no_threshold() -> None:
+    assert rules.check_rule(rules.surest, None) == 0.0
+    with pytest.raises(unmask.MethodError, match=r"bind its own with functools\.partial"):
+        rules.check_rule(rules.surest, 1)
+
+
+def test_the_dependence_that_a_rule_reads_must_be_there() -> None:
+    with pytest.raises(unmask.MethodError, match="give it with the step"):
+        FUNCTIONS["head"](step(None), 0.1)
+
+
+@pytest.mark.parametrize(
+    "answer", [[2, 0], (2, 0), np.array([2, 0]), torch.tensor([2, 0]), [np.int64(2), 0]]
+)
+def test_numbers_of_blanks_come_in_many_types(answer: object) -> None:
+    assert rules.own_choice(lambda _: answer, step(None), None) == [2, 0]
+
+
+@pytest.mark.parametrize(
+    "answer", [[], None, 1, [4], [-1], [0, 0], [1.0], [True, False, False, True], "0", {0}]
+)
+def test_an_answer_that_names_no_blanks_is_refused(answer: object) -> None:
+    def mine(_: Step) -> object:
+        return answer
+
+    with pytest.raises(unmask.MethodError, match=r"the rule 'mine' returned .* from 0 to 3"):
+        rules.own_choice(mine, step(None), None)

@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import ModelError
+from unmask.lazy import computed_once
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.queries.dependence.dependence_map import Place
@@ -25,7 +26,13 @@ from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import MapOptions, MapQuestion
 from unmask.queries.parallel.features import each_masked
 from unmask.queries.parallel.head import DependenceHead
-from unmask.queries.parallel.rules import FUNCTIONS, MaskedStep
+from unmask.queries.parallel.rules import (
+    FUNCTIONS,
+    Rule,
+    Step,
+    asks_for_attention,
+    own_choice,
+)
 from unmask.text.support import Support
 
 # tokens that are written into a blank to measure its mutual information with the others
@@ -64,19 +71,35 @@ class FilledText:
 class Decoding:
     """How a text is filled: a rule with its threshold, what its blanks hold, whether tokens are
     drawn, from which seed, and for the rule `head` the dependence head.
+
+    A rule is the name of a built-in one, or a function of one step, which has no threshold.
     """
 
-    rule: str
+    rule: str | Rule
     threshold: float
     support: Support
     draw: bool = False
     seed: int = 0
     head: DependenceHead | None = None
 
+    @computed_once
+    def hands_attention(self) -> bool:
+        """Whether the rule is a function that asks for the attention between blanks."""
+        return not isinstance(self.rule, str) and asks_for_attention(self.rule)
+
     @property
     def reads_attention(self) -> bool:
         """Whether a pass has to show its attention weights."""
-        return self.rule == "attention" or (self.head is not None and self.head.reads_attention)
+        return self.hands_attention or (self.head is not None and self.head.reads_attention)
+
+    def choice(self, step: Step, attention: Tensor | None) -> list[int]:
+        """The blanks that are filled in a step, by their numbers among those that are open."""
+        # every rule fills the last blank, whatever it reads
+        if len(step.log_probs) == 1:
+            return [0]
+        if isinstance(self.rule, str):
+            return FUNCTIONS[self.rule](step, self.threshold)
+        return own_choice(self.rule, step, attention if self.hands_attention else None)
 
 
 @dataclass(eq=False)
@@ -110,20 +133,23 @@ class _Filling:
             tuple(self.ids), tuple(self.text.positions[blank] for blank in self.left)
         )
 
-    def decide(self, step: MaskedStep) -> Callable[[], None]:
+    def step(self, log_probs: Tensor, predicted: Tensor | None) -> Step:
+        """What is known before the next step."""
+        generator = np.random.default_rng([self.how.seed, self.key, 1, len(self.left)])
+        dependence = predicted if self.measured is None else self.measured
+        return Step(log_probs, self.before, generator, dependence)
+
+    def decide(self, step: Step, attention: Tensor | None) -> Callable[[], None]:
         """How to fill what is filled now; changes nothing, so that a batch may be tried again."""
-        step.before = self.before
-        step.draw = np.random.default_rng([self.how.seed, self.key, 1, len(self.left)])
-        # every rule fills the last blank, whatever it reads
-        chosen = FUNCTIONS[self.how.rule](step, self.how.threshold) if len(self.left) > 1 else [0]
+        chosen = self.how.choice(step, attention)
         tokens = [self._token(number, step) for number in chosen]
         rest = sorted(set(range(len(self.left))) - set(chosen))
         # predictions are kept only where they are read again
-        before = step.log_probs[rest] if self.how.rule == "stability" else None
+        before = None if isinstance(self.how.rule, str) else step.log_probs[rest]
         log_prob = float(step.log_probs[chosen, tokens].sum())
         return partial(self._fill, [self.left[n] for n in chosen], tokens, log_prob, before)
 
-    def _token(self, number: int, step: MaskedStep) -> int:
+    def _token(self, number: int, step: Step) -> int:
         if self.uniforms is None:
             return int(step.likeliest[1][number])
         totals = step.log_probs[number].double().exp().cumsum(dim=0)
@@ -169,14 +195,14 @@ def _fill_step(reader: RowReader, some: Sequence[_Filling], outcomes: Outcomes) 
         for number, row, steps in zip(
             numbers, rows, _steps(rows, inside, log_probs, positions), strict=True
         ):
-            decided[number] = [one.decide(step) for one, step in zip(row, steps, strict=True)]
+            decided[number] = [one.decide(*step) for one, step in zip(row, steps, strict=True)]
 
     each_masked(
         reader,
         [(text.ids, text.positions) for text in alike],
         outcomes,
         use,
-        inside=any(filling.how.rule in ("attention", "head") for filling in some),
+        inside=any(filling.how.rule == "head" or filling.how.hands_attention for filling in some),
         attention=any(filling.how.reads_attention for filling in some),
     )
     for fill in itertools.chain.from_iterable(decided.values()):
@@ -185,25 +211,18 @@ def _fill_step(reader: RowReader, some: Sequence[_Filling], outcomes: Outcomes) 
 
 def _steps(
     rows: Sequence[Sequence[_Filling]], inside: Inside, log_probs: Tensor, positions: Tensor
-) -> Iterator[list[MaskedStep]]:
-    """What every text of some rows knows; all of them have one head."""
+) -> Iterator[list[tuple[Step, Tensor | None]]]:
+    """The step of every text of some rows, with its attention; all of them have one head."""
     hows = [filling.how for row in rows for filling in row]
     head = next((how.head for how in hows if how.head is not None), None)
     bits = None if head is None else head.predict(inside, log_probs, positions)
-    weights = mean_attention(inside) if any(how.rule == "attention" for how in hows) else None
+    weights = mean_attention(inside) if any(how.hands_attention for how in hows) else None
     for number, row in enumerate(rows):
         count = len(row[0].left)
         predicted, attention = (
             None if one is None else one[number, :count, :count] for one in (bits, weights)
         )
-        yield [
-            MaskedStep(
-                log_probs[number, :count],
-                dependence=predicted if filling.measured is None else filling.measured,
-                attention=attention,
-            )
-            for filling in row
-        ]
+        yield [(filling.step(log_probs[number, :count], predicted), attention) for filling in row]
 
 
 def mean_attention(inside: Inside) -> Float[Tensor, "rows blanks blanks"]:

@@ -13,6 +13,7 @@ from unmask.printable import quoted
 from unmask.queries import fill_mask_output
 from unmask.queries.joint_model import Axes, JointModel
 from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
+from unmask.queries.parallel.rules import rule_name
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import is_auto
 from unmask.text.cloze import Cloze
@@ -57,7 +58,7 @@ def filled_together(
             )
     texts = [BlankedText(cloze.ids, cloze.positions) for cloze in clozes]
     reader = RowReader(lm.model, settings)
-    with reader.counted(hows[0].rule if hows else ""):
+    with reader.counted(rule_name(hows[0].rule) if hows else ""):
         reader.expect(sum(len(text.positions) for text in texts))
         filled = fill_blanked(reader, texts, hows)
     results = []
@@ -66,6 +67,6 @@ def filled_together(
         fill = Fill(tuple(how.support.names[place] for place in one.tokens), ids, one.log_prob)
         blanks = replace(cloze, gold=None)
         (ranked,) = fill_mask_output.of_tokens(lm.tokenizer, blanks, [fill], "together")
-        more = {"rule": how.rule, "threshold": how.threshold, "groups": list(one.steps)}
+        more = {"rule": rule_name(how.rule), "threshold": how.threshold, "groups": list(one.steps)}
         results.append(ranked | more | {"forward_passes": one.forward_passes})
     return results

@@ -1,45 +1,50 @@
 """Which blanks of a text are filled in the same step: rules of parallel decoding, as functions.
 
-A rule reads what one forward pass says of the blanks that are still masked, and returns some of
-them, by their numbers in that pass, never none: the surest at least. Surest is the blank whose
-likeliest token has the largest probability, and of equals the first. Tokens that are filled in one
-step are chosen independently; the error of the step is their total correlation, which pairwise
-dependence approaches. A rule knows neither texts nor models.
+A rule reads what one forward pass says of the blanks that are still open, and returns some of them,
+by their numbers in that pass, never none: the surest at least. Surest is the blank whose likeliest
+token has the largest probability, and of equals the first. Tokens that are filled in one step are
+chosen independently; the error of the step is their total correlation, which pairwise dependence
+approaches. A rule knows neither texts nor models.
+
+The rules here have names, and a threshold beside the step. A caller's own rule is a function of the
+step alone; one that has a parameter `attention` is handed the attention between blanks as well.
 """
 
+import difflib
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.arguments import real_number
+from unmask.arguments import real_number, whole_number
 from unmask.errors import MethodError
 from unmask.lazy import computed_once
 from unmask.names import RULES
 from unmask.printable import quoted
 
-# KLASS: a prediction is stable if it moved by less than this since the pass before, in nats
-STABLE = 0.01
 
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What is known of the blanks that are still open, before one step fills some of them.
 
-@dataclass(eq=False)
-class MaskedStep:
-    """What is known of the blanks that are still masked, before one step.
-
-    `log_probs` are those of this pass, `before` those of the pass before, if any. `dependence` is
-    in bits; `attention` is the mean over heads. Both are symmetric, with a diagonal that is not
-    read. `draw` is what rules with chance draw from.
+    Attributes:
+        log_probs: A row per open blank, in the order of the text: log-probabilities over the
+            support. Not to be changed.
+        before: The same blanks as the step before predicted them; None in the first step.
+        generator: For rules with chance; its seed is of the text, the step and the caller's seed.
+        dependence: In bits, for the rules "mutual-information" and "head" alone.
     """
 
     log_probs: Float[Tensor, "blanks size"]
-    before: Float[Tensor, "blanks size"] | None = None
+    before: Float[Tensor, "blanks size"] | None
+    generator: np.random.Generator
     dependence: Float[Tensor, "blanks blanks"] | None = None
-    attention: Float[Tensor, "blanks blanks"] | None = None
-    draw: np.random.Generator | None = None
 
     @computed_once
     def likeliest(self) -> tuple[Float[Tensor, " blanks"], Int[Tensor, " blanks"]]:
@@ -59,30 +64,31 @@ class MaskedStep:
         return order
 
 
-Rule = Callable[[MaskedStep, float], list[int]]
+# a caller's own: of a step, or of a step and `attention`; returns numbers of open blanks
+Rule = Callable[..., Sequence[int]]
 
 
 # --- one at a time, and all at once ------------------------------------------------------------
 
 
-def surest(step: MaskedStep, _: float) -> list[int]:
+def surest(step: Step, _: float) -> list[int]:
     """One at a time, the surest first."""
     return step.surest_first[:1]
 
 
-def left_to_right(_: MaskedStep, __: float) -> list[int]:
+def left_to_right(_: Step, __: float) -> list[int]:
     """One at a time, in the order of the blanks."""
     return [0]
 
 
-def margin(step: MaskedStep, _: float) -> list[int]:
+def margin(step: Step, _: float) -> list[int]:
     """One at a time, first the blank whose likeliest token is furthest ahead of the second."""
     largest = step.log_probs.topk(min(2, step.log_probs.shape[1]), dim=1).values.exp()
     ahead = largest[:, 0] - (largest[:, 1] if largest.shape[1] > 1 else 0.0)
     return [int(ahead.argmax())]
 
 
-def all_at_once(step: MaskedStep, _: float) -> list[int]:
+def all_at_once(step: Step, _: float) -> list[int]:
     """All blanks in one step."""
     return list(step.surest_first)
 
@@ -90,27 +96,13 @@ def all_at_once(step: MaskedStep, _: float) -> list[int]:
 # --- by the predictions ------------------------------------------------------------------------
 
 
-def top_k(step: MaskedStep, threshold: float) -> list[int]:
-    """The so many surest."""
-    return step.surest_first[: max(1, int(min(threshold, len(step.log_probs))))]
-
-
-def confidence(step: MaskedStep, threshold: float) -> list[int]:
+def confidence(step: Step, threshold: float) -> list[int]:
     """All blanks whose likeliest token has at least this probability."""
-    return _or_surest(step, [n for n in step.surest_first if step.confidence[n] >= threshold])
+    blanks = [n for n in step.surest_first if step.confidence[n] >= threshold]
+    return blanks or step.surest_first[:1]
 
 
-def factor(step: MaskedStep, threshold: float) -> list[int]:
-    """The most n surest with (n + 1) (1 - c_n) below the threshold, c_n being the n-th confidence.
-
-    Fast-dLLM (Wu et al. 2025, 2505.22618).
-    """
-    sure = [float(step.confidence[n]) for n in step.surest_first]
-    sizes = [n for n, c in enumerate(sure, start=1) if (n + 1) * (1 - c) < threshold]
-    return step.surest_first[: max(sizes, default=1)]
-
-
-def entropy_bound(step: MaskedStep, threshold: float) -> list[int]:
+def entropy_bound(step: Step, threshold: float) -> list[int]:
     """The longest run of the surest whose entropies, without the largest, add up to the threshold.
 
     EB-Sampler (Ben-Hamu et al. 2025, 2505.24857), in nats, by confidence: the sum bounds the total
@@ -124,100 +116,47 @@ def entropy_bound(step: MaskedStep, threshold: float) -> list[int]:
     return step.surest_first[: max(1, int((others <= threshold).sum()))]
 
 
-def stability(step: MaskedStep, threshold: float) -> list[int]:
-    """The blanks as sure as the threshold whose prediction did not move since the pass before.
-
-    KLASS (Kim et al. 2025), with one pass of history: KL(now || before) below `STABLE` nats. In the
-    first pass nothing is stable.
-    """
-    if step.before is None:
-        return surest(step, threshold)
-    now = step.log_probs.double()
-    # where both are impossible nothing moved
-    apart = torch.where(now == -math.inf, 0.0, now.exp() * (now - step.before.double()))
-    chosen = (apart.sum(dim=1) < STABLE) & (step.confidence >= threshold)
-    return _or_surest(step, [n for n in step.surest_first if chosen[n]])
-
-
 # --- by what blanks have to do with each other -------------------------------------------------
 
 
-def attention(step: MaskedStep, threshold: float) -> list[int]:
-    """Blanks of which no two attend to each other by as much as the threshold, the surest first.
-
-    An independent set of the attention graph, as DAPD has it (2603.12996).
-    """
-    return _greedy(step, _given(step.attention, "attention"), threshold, max)
-
-
-def dependence(step: MaskedStep, threshold: float) -> list[int]:
+def dependence(step: Step, threshold: float) -> list[int]:
     """A blank joins the surer ones if its dependence on them adds up to less than the threshold.
 
     In bits: of measured mutual information, or predicted by a head, as DEMASK does (2604.02560).
     """
-    return _greedy(step, _given(step.dependence, "dependence"), threshold, sum)
-
-
-def random_sizes(step: MaskedStep, threshold: float) -> list[int]:
-    """Blanks at random, a random number of them: of n on average about n times the threshold.
-
-    After the idea of Zhao & Cai (2602.20126): sizes that are drawn and shrink with what is left
-    have an error in proportion to the total correlation, whatever it is. The weights of their
-    schedules are not reproduced here: a size is uniform from 1 to 2 n threshold - 1.
-    """
-    if step.draw is None:
-        raise MethodError("the rule random-sizes draws; give a step with `draw`")
-    count = len(step.log_probs)
-    largest = 2 * max(1.0, min(threshold, 1.0) * count) - 1
-    size = count if math.isinf(threshold) else min(count, 1 + int(step.draw.random() * largest))
-    chosen: list[int] = step.draw.permutation(count)[:size].tolist()
-    return chosen
-
-
-def _greedy(
-    step: MaskedStep,
-    values: Float[Tensor, "blanks blanks"],
-    threshold: float,
-    summed: Callable[[list[float]], float],
-) -> list[int]:
-    chosen, table = step.surest_first[:1], values.tolist()
+    if step.dependence is None:
+        raise MethodError("this rule reads the dependence between blanks; give it with the step")
+    blanks, bits = step.surest_first[:1], step.dependence.tolist()
     for blank in step.surest_first[1:]:
-        if summed([table[blank][other] for other in chosen]) < threshold:
-            chosen.append(blank)
-    return chosen
+        if sum(bits[blank][other] for other in blanks) < threshold:
+            blanks.append(blank)
+    return blanks
 
 
-def _given(values: Tensor | None, name: str) -> Tensor:
-    if values is None:
-        raise MethodError(f"this rule reads the {name} between blanks; give a step with `{name}`")
-    return values
-
-
-def _or_surest(step: MaskedStep, chosen: list[int]) -> list[int]:
-    return chosen or step.surest_first[:1]
-
-
-FUNCTIONS: dict[str, Rule] = {
+FUNCTIONS: dict[str, Callable[[Step, float], list[int]]] = {
     "surest": surest,
     "left-to-right": left_to_right,
     "margin": margin,
     "all-at-once": all_at_once,
-    "top-k": top_k,
     "confidence": confidence,
-    "factor": factor,
     "entropy-bound": entropy_bound,
-    "stability": stability,
-    "attention": attention,
     "mutual-information": dependence,
     "head": dependence,
-    "random-sizes": random_sizes,
 }
 
 
 def check_rule(rule: object, threshold: object) -> float:
     """The threshold of a rule as a number; 0 for a rule that has none."""
+    if callable(rule):
+        if threshold is not None:
+            raise MethodError(
+                "a rule that is a function has no threshold; bind its own with functools.partial"
+            )
+        return 0.0
     if not isinstance(rule, str) or rule not in RULES:
-        raise MethodError(f"no rule {quoted(rule)}; rules: {', '.join(RULES)}")
+        near = difflib.get_close_matches(str(rule), RULES, n=1)
+        hint = f"did you mean {quoted(near[0])}? Rules" if near else "rules"
+        raise MethodError(f"no rule {quoted(rule)}; {hint}: {', '.join(RULES)}")
     meaning = RULES[rule].threshold
     if meaning is None:
         if threshold is not None:
@@ -231,3 +170,34 @@ def check_rule(rule: object, threshold: object) -> float:
             f"the rule {rule} takes a threshold from 0 ({meaning}), not {quoted(threshold)}"
         )
     return number
+
+
+def rule_name(rule: str | Rule) -> str:
+    """The name of a rule, which for a function is the function's."""
+    if isinstance(rule, str):
+        return rule
+    function = rule.func if isinstance(rule, partial) else rule
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def asks_for_attention(rule: Rule) -> bool:
+    """Whether a function has a parameter `attention`."""
+    try:
+        return "attention" in inspect.signature(rule).parameters
+    except (TypeError, ValueError):  # functions of compiled modules show none
+        return False
+
+
+def own_choice(rule: Rule, step: Step, attention: Tensor | None) -> list[int]:
+    """The blanks that a caller's own rule fills, checked: at least one, each once."""
+    answer = rule(step) if attention is None else rule(step, attention=attention)
+    count = len(step.log_probs)
+    listed: object = answer.tolist() if hasattr(answer, "tolist") else answer
+    blanks = [whole_number(one) for one in listed] if isinstance(listed, Sequence) else []
+    places = [one for one in blanks if one is not None and 0 <= one < count]
+    if not places or len(set(places)) != len(blanks):
+        raise MethodError(
+            f"the rule {quoted(rule_name(rule))} returned {quoted(answer)} for {count} open "
+            f"blanks; a rule returns at least one number from 0 to {count - 1}, each once"
+        )
+    return places
