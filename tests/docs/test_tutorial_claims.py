@@ -184,6 +184,15 @@ def test_quick_start(tutorial: Any) -> None:
     assert said["How far to trust it"]["agreement"].bits < 0.05
 
 
+@pytest.mark.real
+@pytest.mark.long
+def test_quick_start_over_the_whole_vocabulary() -> None:
+    lm = unmask.load(ROOT / "models" / "tiny-english")
+    joint = lm.joint("A woman is [MASK] a [MASK] in the kitchen.")
+    assert 1_500 < joint.diagnostics["forward_passes"] <= 2_000
+    assert f"{math.exp(joint.log_prob('reading', 'book')):.2f}" == "0.07"
+
+
 def test_two_blanks(tutorial: Any) -> None:
     said = tutorial("tutorials/two-blanks")
     last = said["Next"]
