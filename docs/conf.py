@@ -26,7 +26,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
-    "sphinx_reredirects",
     "_sphinx.folders",
     "_sphinx.formulas",
     "_sphinx.names",
@@ -40,29 +39,6 @@ folders_shown = [
     "results/table1-tiny-english",
     "results/tables",
 ]
-# addresses of pages that were merged into others, and where their readers go
-redirects = {
-    "concepts/README": "../index.html",
-    "how-to/README": "../index.html",
-    "results/appendix-d": "what-holds-here.html",
-    "results/better-joints": "beyond-the-paper.html",
-    "results/blimp-tiny-english": "blimp.html",
-    "results/demo": "numerics.html",
-    "results/engine": "numerics.html",
-    "results/first-joints": "what-holds-here.html",
-    "results/hcb-contexts": "what-holds-here.html",
-    "results/pivots": "what-holds-here.html",
-    "results/ray": "numerics.html",
-    "results/scoring": "numerics.html",
-    "results/sentences": "numerics.html",
-    "results/side-by-side": "table1.html",
-    "results/solver": "numerics.html",
-    "results/table1-caption-bert": "table1.html",
-    "results/table1-english-distil": "table1.html",
-    "results/table1-here": "table1.html",
-    "results/table1-tiny-english": "table1.html",
-    "results/unmasking": "blimp.html",
-}
 # targets without a page are those of torch, numpy and the standard library, which only intersphinx
 # could resolve, from the network, and a few types that nobody has to name: so no `-n`
 nitpicky = False

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from reading_pages import pages as all_pages
-from reading_pages import read_redirects
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -113,12 +112,6 @@ def entries(page: str) -> list[str]:
                 path = page_of(((DOCS / page).parent / entry).resolve())
                 found.append(path.relative_to(DOCS).as_posix())
     return found
-
-
-def test_addresses_of_merged_pages_lead_to_pages() -> None:
-    for old, new in read_redirects().items():
-        assert not (DOCS / f"{old}.md").exists()
-        page_of((DOCS / old).parent / new.removesuffix(".html"))
 
 
 def test_every_page_is_in_the_index() -> None:

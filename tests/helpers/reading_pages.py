@@ -1,6 +1,5 @@
 """Pages of the documentation as text: a notebook is Markdown with its code fenced."""
 
-import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -39,10 +38,3 @@ def alike(printed: str, shown: str) -> None:
     for one, other in zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True):
         a, b = (float(text.replace(",", "")) for text in (one, other))
         assert a == pytest.approx(b, rel=0.05, abs=0.002), (one, other)
-
-
-def read_redirects() -> dict[str, str]:
-    """Where addresses of merged pages lead, by docs/conf.py."""
-    settings = (DOCS / "conf.py").read_text(encoding="utf-8")
-    (redirects,) = re.findall(r"^redirects = (\{.*?^\})$", settings, re.M | re.S)
-    return dict(ast.literal_eval(redirects))
