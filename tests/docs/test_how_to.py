@@ -100,7 +100,6 @@ def check(arguments: list[str]) -> argparse.Namespace:
         command._request()
     if chosen.command == "report":
         value(report.ReportCommand, vars(chosen))._tables()
-        assert (chosen.parser is not None) == (chosen.corpus is not None)
     if chosen.command == "fill":
         options.methods(chosen.method or ["log-pool"])
     return chosen
