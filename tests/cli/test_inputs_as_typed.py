@@ -157,26 +157,6 @@ def test_a_field_of_csv_that_is_too_long_is_rejected_for_its_length(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ["the cat sat."],
-            "no blank: write [MASK] where a token is missing, or name the words to blank",
-        ),
-        (["the [mask] sat."], "the text has '[mask]', but this model writes blanks as [MASK]"),
-        (["the cat saw the cat.", "--blank", "cat"], "at 4:7, 16:19; give one of these spans"),
-        (["the cat sat.", "--blank", "5:6"], "is a part of the token 'cat' at 4:7"),
-        ([ONE, "--targets", "cat,unhappy"], "a piece prior, such as 1=0.8,2=0.2, or 'uniform'"),
-    ],
-)
-def test_errors_hold_no_python_syntax(arguments, said, folder, capsys) -> None:
-    assert main(["fill", *arguments, "-m", folder]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert said in err
-
-
-@pytest.mark.parametrize(
     ("command", "hint"),
     [("scores", "did you mean 'score'? Commands: "), ("nonsense", "commands: ")],
 )

@@ -123,14 +123,3 @@ def test_tables_of_reports_have_columns_of_the_page() -> None:
     metric = re.compile(r"[UP]-PPL|[UP]-NLL|[AG]-KL|[UP] nats/byte")
     names = {metric.sub("METRIC", name) for head in heads for name in head.split(",")}
     assert names <= {name for name, column in COLUMNS.items() if "report" in column.commands}
-
-
-def test_messages_have_no_syntax_of_python() -> None:
-    """Options are named as the shell has them, except in what was typed, which is quoted."""
-    every = [path.read_text(encoding="utf-8") for path in GOLDEN.glob("*.golden")]
-    messages = [line for text in every for line in text.split("\n") if line.startswith("! unmask")]
-    assert len(messages) > 100
-    plain = [re.sub(r"'[^']*'", "", line) for line in messages]
-    assert not [
-        line for line in plain if re.search(r"\b[a-z_]+=(?!\.\.\.)|None|True|False|`", line)
-    ]

@@ -3,7 +3,6 @@
 import doctest
 import inspect
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -18,10 +17,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("unmask", "unmask.evaluation", "unmask.plots", "unmask.sequences")
 ASKED = (unmask.LanguageModel, unmask.Joint)
 ASKED_NAMES = [one.__name__ for one in ASKED]
-# arguments that mean the same wherever they are
-SHARED = ("base_two", "blanks", "settings", "seed", "text")
 SECTION = re.compile(r"^(Args|Returns|Raises|Examples):$", re.MULTILINE)
-FEWEST_LINES, MOST_SHORT = 3, 5
 
 
 def public() -> Iterator[tuple[str, Any]]:
@@ -97,25 +93,6 @@ def test_what_a_model_returns_has_an_example() -> None:
     assert len(classes) >= 7
     missing = [name for name in classes if ">>> " not in documented(getattr(unmask, name))]
     assert missing == []
-
-
-def test_an_argument_means_the_same_everywhere() -> None:
-    words = defaultdict(set)
-    for value in CALLED.values():
-        for name, description in arguments(documented(value)).items():
-            # one that also takes what a cloze has
-            words[name].add(description.removesuffix(".").removesuffix(", or a `Cloze`"))
-    assert {name: words[name] for name in SHARED if len(words[name]) != 1} == {}
-
-
-def test_few_docstrings_of_what_is_asked_are_short() -> None:
-    members = [(owner, name) for owner in ASKED for name in dir(owner) if not name.startswith("_")]
-    short = [
-        f"{owner.__name__}.{name}"
-        for owner, name in members
-        if len(documented(inspect.getattr_static(owner, name)).splitlines()) < FEWEST_LINES
-    ]
-    assert len(short) <= MOST_SHORT, short
 
 
 @pytest.mark.real
