@@ -16,10 +16,8 @@ from counted_rows import counted_rows
 from tiny_tokenizers import ODD, PIECES, SPECIAL, save_bert
 from transformers import BertModel
 
-import unmask
 from unmask.cli import main
 from unmask.constructions import CONSTRUCTIONS
-from unmask.names import SUPPORTS
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -40,35 +38,6 @@ def rows(table: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_a_table_of_ranked_fills(fill, lm):
-    out, _ = fill(PAIR, "--top", "7")
-    header, *ranked = rows(out)
-    assert header == ["rank", "log-pool", "prob"]
-    expected = lm.joint(PAIR).top(7)
-    assert ranked == [
-        [str(i + 1), *f.tokens, f"{f.probability:.4f}"] for i, f in enumerate(expected)
-    ]
-
-
-def test_one_blank_is_the_models_own_distribution(fill, lm):
-    out, err = fill(ONE, "--top", "3")
-    assert rows(out)[0] == ["rank", "mlm", "prob"]
-    assert [row[1] for row in rows(out)[1:]] == [f.tokens[0] for f in lm.joint(ONE).top(3)]
-    # one forward pass is not worth a line
-    assert err == ""
-
-
-@pytest.mark.slow
-def test_methods_side_by_side_in_the_order_asked(fill, lm):
-    out, _ = fill(PAIR, "--method", "hcb,mlm", "--method", "mrf-logit", "--top", "4")
-    assert rows(out)[0] == ["rank", "hcb", "prob", "mlm", "prob", "mrf-logit", "prob"]
-    joints = lm.joints(PAIR, methods=["hcb", "mlm", "mrf-logit"])
-    for place, joint in enumerate(joints.values()):
-        shown = [tuple(row[1 + 3 * place : 3 + 3 * place]) for row in rows(out)[1:]]
-        assert shown == [f.tokens for f in joint.top(4)]
-
-
-@pytest.mark.slow
 def test_all_methods_once_each(fill, results):
     out, _ = fill(PAIR, "--method", "all")
     assert [name for name in rows(out)[0] if name not in ("rank", "prob")] == list(CONSTRUCTIONS)
@@ -84,31 +53,6 @@ def test_all_methods_once_each(fill, results):
 )
 def test_aliases_go_by_their_short_names(given, name, fill):
     assert rows(fill(PAIR, "--method", given)[0])[0][1] == name
-
-
-@pytest.mark.slow
-def test_json_has_the_documented_shape(results, folder):
-    shown = results(PAIR, "--method", "mlm,ag", "--top", "3")
-    assert list(shown) == [
-        *("model", "text", "blanks", "pieces", "unknown_tokens", "units", "results")
-    ]
-    assert (shown["model"], shown["text"], shown["blanks"]) == (folder, PAIR, 2)
-    assert shown["pieces"] == [1, 1]
-    assert list(shown["results"]) == ["mlm", "ag"]
-    keys = ["score", "token", "token_str", "sequence", "method"]
-    for name, result in shown["results"].items():
-        assert list(result) == [
-            "fills",
-            "entropy",
-            "mutual_information",
-            "incompatibility",
-            "verdict",
-            "diagnostics",
-        ]
-        assert result["diagnostics"]["method"] == name
-        assert [list(f) for f in result["fills"]] == [keys] * 3
-    assert shown["results"]["mlm"]["mutual_information"] == pytest.approx(0, abs=1e-9)
-    assert shown["results"]["ag"]["mutual_information"] > 0
 
 
 @pytest.mark.slow
@@ -140,13 +84,6 @@ def test_blanks_by_span_and_by_index(fill, results):
     ):
         assert one["token"] == other["token"][::-1]
         assert one["sequence"] == other["sequence"]
-
-
-def test_a_dash_reads_rows_of_stdin(results, monkeypatch):
-    direct = results(PAIR)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{PAIR}\n".encode())))
-    assert results("-")["fills"] == direct["results"]["log-pool"]["fills"]
-    assert direct["text"] == PAIR
 
 
 @pytest.mark.parametrize(
@@ -195,35 +132,6 @@ def test_supports_by_blank_and_by_number(results, fill):
 
 
 @pytest.mark.slow
-def test_how_much_the_candidates_leave_out_is_said(fill, lm):
-    held = lm.joint(PAIR, support=["cat", "dog"]).diagnostics["captured_mass"]
-    (line,) = [
-        line for line in fill(PAIR, "--support", "cat,dog")[0].splitlines() if "cand" in line
-    ]
-    parts = " and ".join(f"{100 * part:.3g}%" for part in held)
-    assert line.startswith(f"the candidates (2 and 2) have {parts} of the model's probability")
-    assert "candidates" not in fill(PAIR)[0]
-
-
-@pytest.mark.slow
-def test_more_than_two_blanks(fill, lm):
-    text = "the [MASK] [MASK] on the [MASK]."
-    out, err = fill(text, "--support", "4", "--top", "3", "--method", "log-pool,orders")
-    assert rows(out)[0] == ["rank", "log-pool", "prob", "orders", "prob"]
-    joints = lm.joints(text, methods=["log-pool", "orders"], support=4)
-    shown = [(tuple(row[1:4]), tuple(row[5:8])) for row in rows(out)[1:]]
-    assert shown == list(
-        zip(*([f.tokens for f in joint.top(3)] for joint in joints.values()), strict=True)
-    )
-    assert "the candidates (4, 4 and 4) have " in out
-    assert "J = " in out
-    assert "forward passes" in err
-    every = rows(fill(text, "--support", "3", "--method", "all", "--quiet")[0])[0]
-    assert "sweep" not in every
-    assert {"mlm", "ag", "log-pool", "orders"} <= set(every)
-
-
-@pytest.mark.slow
 def test_blanks_beyond_tables_are_filled_by_orders_and_searched(fill, results):
     text = "[MASK] " * 5
     out, err = fill(text, "--top", "2")
@@ -245,48 +153,6 @@ def test_a_blank_that_is_a_word_of_several_pieces(fill, results, lm):
     assert [re.split(" {2,}", row)[1] for row in table[1:5]] == [f["token_str"] for f in fills]
 
 
-WORDS = ("the [MASK] sat.", "--targets", "cat,unhappy,unhappys")
-
-
-@pytest.mark.slow
-def test_words_of_several_pieces(fill, results, lm):
-    prior = {1: 0.8, 2: 0.15, 3: 0.05}
-    asked = (*WORDS, "--piece-prior", "1=0.8,2=0.15,3=0.05")
-    shown = results(*asked)["results"]["orders"]
-    expected = lm.fill(WORDS[0], targets=["cat", "unhappy", "unhappys"], piece_prior=prior)
-    assert shown["fills"] == expected
-    assert shown["diagnostics"] == {
-        "method": "orders",
-        "piece_prior": {"1": 0.8, "2": 0.15, "3": 0.05},
-    }
-    out, _ = fill(*asked)
-    assert rows(out)[0] == ["rank", "orders", "prob", "pieces"]
-    assert [row[1:] for row in rows(out)[1:]] == [
-        [f["word"], f"{f['score']:.3g}", str(f["pieces"])] for f in expected
-    ]
-    assert "number of pieces of a blank: 1 piece 0.8, 2 pieces 0.15 and 3 pieces 0.05" in out
-    assert "are equally likely" in fill(*WORDS, "--piece-prior", "uniform")[0]
-    # as long as each other: nothing is assumed
-    alone, _ = fill("the [MASK] sat.", "--targets", "unhappy,cats")
-    assert "prob is conditional on the number of pieces of each blank" in alone
-    assert "assumed" not in alone
-
-
-@pytest.mark.slow
-def test_words_by_blank_and_by_several_methods(fill, results, lm):
-    asked = (PAIR, "--targets", "0=man,woman", "--targets", "1=mat,cat")
-    shown = results(*asked, "--method", "orders,mlm,ag", "--top", "3")["results"]
-    targets = {0: ["man", "woman"], 1: ["mat", "cat"]}
-    assert list(shown) == ["orders", "mlm", "ag"]
-    for name, result in shown.items():
-        assert result["fills"] == lm.fill(PAIR, targets=targets, method=name, top=3)
-    assert rows(fill(*asked)[0])[0] == ["rank", "orders", "prob"]
-    # one list is for all blanks, and a blank without one takes what the model proposes
-    assert len(results(PAIR, "--targets", "man,cat")["results"]["orders"]["fills"]) == 4
-    half = results(PAIR, "--targets", "1=cat", "--top", "99")["results"]["orders"]["fills"]
-    assert len({fill["token"][0] for fill in half}) == 20
-
-
 def test_words_stay_inert(fill, capsys, folder):
     # the tokenizer drops a joiner and an override; a terminal would act on them
     out, _ = fill("the [MASK] sat.", "--targets", "c\u200dat,\u202edog")
@@ -302,7 +168,6 @@ def test_words_stay_inert(fill, capsys, folder):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--support", "cat,dog", "--support", "1=3"], "once for all blanks, or once for each"),
         (["--support", "0=3", "--support", "0=4"], "not as '0=3' and '0=4'"),
         (["--support", "9" * 5000], "no support '999"),
         (["--targets", "cat", "--targets", "dog"], "--targets is given once for all blanks"),
@@ -311,8 +176,6 @@ def test_words_stay_inert(fill, capsys, folder):
             "support and targets both restrict what a blank may hold",
         ),
         (["--targets", "cat", "--mean", "geometric"], "orders of targets takes no option 'mean'"),
-        (["--targets", "cat", "--piece-prior", "1=x"], "--piece-prior takes uniform, or numbers"),
-        (["--targets", "cat", "--piece-prior", "1"], "--piece-prior takes uniform, or numbers"),
         (["--limit", "0"], "--limit takes a number of rows from 1, not 0"),
     ],
 )
@@ -328,28 +191,6 @@ def test_top_beyond_the_number_of_cells(fill):
     assert len(rows(out)) == 1 + 4
 
 
-def test_the_options_of_hcb(results, lm):
-    chosen = ("--pivot", "cat", "--pivot-axis", "1")
-    shown = results(PAIR, "--method", "hcb", *chosen)["results"]["hcb"]
-    assert shown["diagnostics"]["pivot"] == "cat"
-    assert shown["diagnostics"]["pivot_axis"] == 1
-    assert shown["fills"] == lm.fill(PAIR, method="hcb", pivot="cat", pivot_axis=1, top=10)
-    assert shown["fills"] != results(PAIR, "--method", "hcb")["results"]["hcb"]["fills"]
-
-
-@pytest.mark.slow
-def test_ag_converges_and_says_so(results, lm):
-    shown = results(PAIR, "--method", "ag")["results"]["ag"]
-    assert shown["diagnostics"]["converged"] is True
-    assert shown["fills"] == lm.fill(PAIR, method="ag", top=10)
-
-
-def test_the_steps_of_ag(results, lm):
-    shown = results(PAIR, "--method", "mlm,ag-paper", "--steps", "1")["results"]["ag-paper"]
-    assert shown["diagnostics"]["steps"] == 1
-    assert shown["fills"] == lm.fill(PAIR, method="ag-paper", steps=1, top=10)
-
-
 @pytest.mark.slow
 def test_batches_and_memory_change_nothing_that_is_shown(fill):
     default = fill(PAIR)[0]
@@ -357,13 +198,6 @@ def test_batches_and_memory_change_nothing_that_is_shown(fill):
     # no room for dense tables: they are computed in tiles
     assert fill(PAIR, "--memory-limit", "0B")[0] == default
     assert fill(PAIR, "--memory-limit", "1.5 kb")[0] == default
-
-
-@pytest.mark.slow
-def test_the_cost_is_said_on_stderr_unless_quiet(fill):
-    out, err = fill(PAIR, "--method", "ag,mlm")
-    assert re.fullmatch(r"ag, mlm: 73 forward passes of 9 tokens, [\d.]+ kB of tables\n", err)
-    assert fill(PAIR, "--method", "ag,mlm", "--quiet") == (out, "")
 
 
 @pytest.mark.slow
@@ -440,16 +274,3 @@ def test_a_reader_that_leaves_is_met_with_silence(folder):
         err = running.stderr.read()
         assert running.wait(timeout=300) == 0
     assert err == ""
-
-
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["fill", "--help"]])
-def test_version_and_help_go_to_stdout(arguments, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    out, err = capsys.readouterr()
-    assert (ended.value.code, err) == (0, "")
-    assert {"--version": f"unmask {unmask.__version__}\n"}.get(arguments[0], out) == out
-    if arguments[0] == "fill":
-        # names are broken at their hyphens too
-        words = set(re.findall(r"[\w-]+", re.sub(r"-\n +", "-", out)))
-        assert {*CONSTRUCTIONS, "all", *SUPPORTS, "auto"} <= words

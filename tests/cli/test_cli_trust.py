@@ -33,42 +33,6 @@ def test_a_j_that_has_not_converged_is_called_rough(fill, monkeypatch: pytest.Mo
     assert "the solver behind J has not converged" in err
 
 
-@pytest.mark.slow
-def test_how_far_to_trust_the_fills_stands_below_them(fill, results, lm):
-    out, _ = fill(PAIR, "--method", "ag,mlm")
-    bits = lm.joint(PAIR, method="ag").incompatibility()
-    agreement, dependence = out.split("\n\n")[1].splitlines()
-    assert agreement.startswith(f"J = {bits:.3f} bits: the two conditionals ")
-    assert dependence.startswith("mutual information: ")
-    assert dependence.endswith("nats (ag), 0.00 nats (mlm)")
-    shown = results(PAIR, "--method", "ag")["results"]["ag"]
-    assert shown["incompatibility"] == pytest.approx(bits)
-    assert shown["verdict"] in agreement
-
-
-@pytest.mark.slow
-def test_nothing_is_said_of_trust_without_both_tables(fill, results):
-    assert "J =" not in fill(PAIR, "--method", "mlm,orders")[0]
-    shown = results(PAIR, "--method", "orders")["results"]["orders"]
-    assert (shown["incompatibility"], shown["verdict"], shown["entropy"]) == (None, None, None)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("method", "arguments", "options"),
-    [
-        ("ag", ["--pseudo-counts", "0.5", "--towards", "uniform"],
-         {"pseudo_counts": 0.5, "towards": "uniform"}),
-        ("orders", ["--mean", "geometric"], {"mean": "geometric"}),
-        ("sweep", ["--contexts", "3", "--floor", "0.1"], {"contexts": 3, "floor": 0.1}),
-    ],
-)  # fmt: skip
-def test_options_of_the_better_joints(method, arguments, options, results, lm):
-    shown = results(PAIR, "--method", method, *arguments)["results"][method]
-    assert shown["fills"] == lm.fill(PAIR, method=method, top=10, **options)
-    assert shown["fills"] != lm.fill(PAIR, method=method, top=10)
-
-
 def test_a_direction_without_a_strength_is_refused(folder, capsys):
     assert main(["fill", PAIR, "-m", folder, "--method", "ag", "--towards", "uniform"]) != 0
     assert "--towards is what --pseudo-counts pull to; give both" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 import shlex
 from collections.abc import Callable
@@ -21,11 +20,6 @@ from unmask.cli import announce, main
 pytestmark = pytest.mark.usefixtures("read_once")
 
 TEXT = "the unhappy man saw cats"
-WORDS = TEXT.split()
-COLUMNS = [
-    *("text", "first", "second", "first_name", "second_name", "distance", "pmi"),
-    *("standard_error", "unit", "model", "reason"),
-]
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -54,85 +48,6 @@ def read(text: str, mark: str = ",") -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text), delimiter=mark))
 
 
-# --- one text ----------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_the_strongest_pairs_are_printed(depend: Run, lm: unmask.LanguageModel) -> None:
-    code, out, err = depend(TEXT)
-    found = lm.dependence(TEXT, measure="pmi")
-    assert code == 0
-    assert out == f"{found}\n"
-    assert err == (
-        "pmi: 15 forward passes of 9 tokens\n"
-        "pmi in nats: dependence in the model; 15 forward passes\n"
-    )
-    code, out, err = depend(TEXT, "--top", "2", "--quiet", "--apc")
-    assert (code, err) == (0, "")
-    assert out == found.corrected().table(found.corrected().top(2)) + "\n"
-    # standard errors where there are any, and the same numbers with the same seed
-    _, out, err = depend(TEXT, "--samples", "6", "--seed", "3", measure="mutual-information")
-    assert out == f"{lm.dependence(TEXT, samples=6, seed=3)}\n"
-    assert out.splitlines()[0].split() == ["bits", "error"]
-    assert "estimated from 6 samples" in err
-
-
-@pytest.mark.slow
-def test_some_places_within_a_window(depend: Run) -> None:
-    _, out, _ = depend(TEXT, "--places", "man", "4:11", "cats")
-    assert "saw" not in out
-    assert len(out.splitlines()) == 4
-    _, out, _ = depend(TEXT, "--window", "1")
-    assert len(out.splitlines()) == 5
-
-
-@pytest.mark.slow
-def test_a_tree_and_json(depend: Run, lm: unmask.LanguageModel) -> None:
-    edges = lm.dependence(TEXT, measure="pmi").tree(projective=True)
-    _, out, _ = depend(TEXT, "--tree")
-    shown = [tuple(WORDS.index(w) for w in line.split()[:2]) for line in out.splitlines()[1:]]
-    assert shown == edges
-    code, out, err = depend(TEXT, "--tree", "--json", "--top", "2", "--quiet")
-    said = json.loads(out)
-    assert (code, err) == (0, "")
-    assert [tuple(edge) for edge in said["tree"]] == edges
-    assert [one["name"] for one in said["places"]] == WORDS
-    assert (said["unit"], said["forward_passes"], len(said["pairs"])) == ("nats", 15, 2)
-
-
-@pytest.mark.slow
-def test_a_text_from_stdin_and_one_with_blanks(
-    depend: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{TEXT}\n".encode())))
-    assert depend("-")[1] == depend(TEXT, "-o", "-")[1]
-    _, out, _ = depend("the [MASK] saw [MASK]", "--samples", "5", measure="mutual-information")
-    assert out.splitlines()[1].startswith("blank 0  blank 1  ")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
-def test_all_pairs_are_written(
-    format: str, depend: Run, lm: unmask.LanguageModel, tmp_path: Path, folder: str
-) -> None:
-    output = tmp_path / f"pairs.{format}"
-    assert depend(TEXT, "-o", str(output), "--quiet")[0] == 0
-    text = output.read_text(encoding="utf-8")
-    if format == "jsonl":
-        rows: list[Any] = [json.loads(line) for line in text.splitlines()]
-    else:
-        rows = read(text, "\t" if format == "tsv" else ",")
-    assert list(rows[0]) == COLUMNS
-    expected = lm.dependence(TEXT, measure="pmi").to_rows()
-    assert len(rows) == len(expected) == 10
-    for row, one in zip(rows, expected, strict=True):
-        assert (row["first_name"], row["second_name"]) == (one["first_name"], one["second_name"])
-        assert float(row["pmi"]) == pytest.approx(one["pmi"], abs=1e-6)
-        assert row["model"] == Path(folder).name
-    depend(TEXT, "-o", str(output), "--quiet", "--tree")
-    assert output.read_text(encoding="utf-8").lower().count("true") == 4
-
-
 # --- figures -----------------------------------------------------------------------------------
 
 
@@ -156,52 +71,6 @@ def test_figures(depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 # --- many texts --------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_rows_of_many_texts_in_their_order(depend: Run, tmp_path: Path, folder: str) -> None:
-    place = tmp_path / "texts.csv"
-    place.write_text("id,text\na,the cat sat\nb,cat\nc,\nd,a dog ran\n", encoding="utf-8")
-    code, out, err = depend(str(place))
-    rows = read(out)
-    assert code == 0
-    assert list(rows[0]) == ["id", *COLUMNS]
-    assert [row["id"] for row in rows] == [*"aaa", "b", "c", *"ddd"]
-    assert [row["text"] for row in rows[2:6]] == ["the cat sat", "cat", "", "a dog ran"]
-    assert rows[3]["reason"] == "the text has 1 place; dependence is between two or more"
-    assert rows[3]["pmi"] == rows[4]["pmi"] == ""
-    assert rows[4]["reason"] == "the text is empty"
-    assert err == (
-        "unmask: 2 of 4 texts mapped; the others have a reason instead, e.g.: "
-        f"{rows[3]['reason']}\n"
-    )
-    # the same into a file, quietly
-    output = tmp_path / "out.csv"
-    place.write_text("id,text\na,the cat sat\n", encoding="utf-8")
-    assert depend(str(place), "-o", str(output), "--quiet") == (0, "", "")
-    assert output.read_text(encoding="utf-8").splitlines() == out.splitlines()[:4]
-
-
-def test_plain_lines_and_json_lines(depend: Run, tmp_path: Path) -> None:
-    plain = tmp_path / "texts.txt"
-    plain.write_text("the cat sat\n\na dog ran\n", encoding="utf-8")
-    _, out, err = depend(str(plain), "--json", "--tree")
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert "2 of 2 texts mapped" in err
-    assert [row["text"] for row in rows] == ["the cat sat"] * 3 + ["a dog ran"] * 3
-    assert sum(row["tree"] for row in rows) == 4
-    lines = tmp_path / "texts.jsonl"
-    lines.write_text('{"text": 7}\n{"id": 5, "text": "the cat"}\n{"id": 6}\n', encoding="utf-8")
-    code, out, _ = depend(str(lines), "--json")
-    found = [json.loads(line) for line in out.splitlines()]
-    assert code == 0
-    assert [row.get("id") for row in found] == [None, 5, 6]
-    assert "a text is a string, not int" in found[0]["reason"]
-    assert "has no 'text'" in found[2]["reason"]
-    # a tree that a window cannot join is the reason of that text alone
-    lines.write_text('{"text": "cat"}\n', encoding="utf-8")
-    code, _, err = depend(str(lines))
-    assert (code, "0 of 1 texts mapped" in err) == (2, True)
 
 
 @pytest.mark.slow
@@ -423,19 +292,6 @@ def test_a_text_too_long_for_arcs_is_refused_before_the_model_runs(
 
 
 # --- filling together --------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_fill_together(fill: Any, lm: unmask.LanguageModel) -> None:
-    text = "the [MASK] sat on the [MASK]."
-    out, err = fill(text, "--together", "0.05")
-    (found,) = lm.fill(text, together=0.05)
-    assert out == f"{found['sequence']}\n"
-    assert err.startswith("blanks filled together: ")
-    said = json.loads(fill(text, "--together", "0.05", "--json")[0])
-    assert [tuple(group) for group in said["groups"]] == found["groups"]
-    one_by_one = json.loads(fill(text, "--together", "0", "--json")[0])
-    assert len(one_by_one["groups"]) == 2
 
 
 @pytest.mark.parametrize("other", [["--method", "ag"], ["--figure", "f.svg"], ["--targets", "a"]])

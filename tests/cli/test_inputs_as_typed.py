@@ -203,8 +203,8 @@ def test_the_help_of_a_command_is_grouped_and_ends_with_an_example(
     with pytest.raises(SystemExit):
         main([command, "--help"])
     lines = capsys.readouterr().out.splitlines()
-    # the rest of `report` is about its corpus, and `merge` has no rest: they run no model
-    group = {"report": "corpus:", "merge": "common:"}.get(command, "running:")
+    # `report` and `merge` have no other group: they run no model
+    group = "common:" if command in ("report", "merge") else "running:"
     assert lines.index("common:") <= lines.index(group)
     (example,) = (line for line in lines if line.startswith("example: "))
     words = shlex.split(example.removeprefix("example: "))
