@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unmask.errors import UnmaskError
-from unmask.evaluation import read_run, report
 from unmask.evaluation.reports.figures import draw
+from unmask.evaluation.reports.reporting import report
 from unmask.evaluation.reports.summary import Distance
 from unmask.evaluation.rows import ResultRow
-from unmask.evaluation.run import EvaluationRun
+from unmask.evaluation.run import EvaluationRun, read_run
 from unmask.printable import quoted
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.resampling import Resampling

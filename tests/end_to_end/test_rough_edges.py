@@ -139,7 +139,11 @@ def test_lists_that_would_look_alike_stay_whole() -> None:
 @pytest.mark.parametrize(
     ("distances", "why"),
     [
-        ((2,), "all examples have 2 tokens between the blanks"),
+        (
+            (2,),
+            "all examples are in one bin, 2 tokens between the blanks; a bin takes 30 examples or"
+            " more",
+        ),
         (tuple(range(9)), None),
     ],
 )
@@ -168,14 +172,14 @@ def test_too_few_examples_and_none_are_told_apart(
     list(draw(few, tmp_path, "svg", say=say))
     (line,) = [one for one in capsys.readouterr().err.splitlines() if "no figure" in one]
     assert line.endswith(
-        "random blanks: its 0 to 3 tokens between the blanks are one bin, since each takes 30 "
-        "examples or more; evaluate more examples"
+        "random blanks: all examples are in one bin, 0–3 tokens between the blanks; a bin takes 30 "
+        "examples or more"
     )
     nothing = {"pairwise_nll": None, "unary_nll": None, "all_kl": None, "gold_kl": None}
     failed = tuple(replace(row, **nothing, reason="x") for row in it.runs[0].rows)
     list(draw(replace(it, runs=(replace(it.runs[0], rows=failed),)), tmp_path, "svg", say=say))
     (line,) = [one for one in capsys.readouterr().err.splitlines() if "no figure" in one]
-    why = "no setting has mlm and a construction to compare with it"
+    why = "there is no mlm to compare with"
     assert line == f"unmask: no figure of tokens between the blanks: {why}"
 
 

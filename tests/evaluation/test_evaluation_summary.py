@@ -13,7 +13,6 @@ from unmask.evaluation.reports.summary import (
     differences,
     pooled,
     summarise,
-    vocabularies_differ,
 )
 from unmask.evaluation.rows import Group, ResultRow
 from unmask.resampling import Resampling
@@ -90,15 +89,6 @@ def test_a_baseline_is_of_the_same_setting() -> None:
     with pytest.raises(UnmaskError, match="baseline 'hcb'; choose one of 'ag', 'mlm'"):
         differences(rows, "hcb")
     assert differences([]) == []
-
-
-def test_vocabularies_are_shared_only_where_somebody_says_so() -> None:
-    one = summarise([a_row()], QUICK)
-    two = summarise([a_row(), a_row(model="bert-large-cased")], QUICK)
-    assert not vocabularies_differ(one, {})
-    assert vocabularies_differ(two, {})
-    assert vocabularies_differ(two, {"bert-base-cased": "bert-large-cased"})
-    assert not vocabularies_differ(two, {"bert-base-cased": "v", "bert-large-cased": "v"})
 
 
 @pytest.mark.parametrize(

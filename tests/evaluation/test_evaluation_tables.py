@@ -29,7 +29,6 @@ from unmask.evaluation.reports.tables import (
     FEWEST,
     TERMS,
     VOCABULARIES,
-    Column,
     ReportTable,
     difference_table,
     distance_difference_table,
@@ -93,9 +92,20 @@ def test_several_vocabularies_and_failures_are_noted() -> None:
     table = summary_table(found, {})
     assert VOCABULARIES in table.notes
     assert FAILURES in table.notes
-    assert {"U nats/byte", "P nats/byte"} <= {column.name for column in table.columns}
+    assert {"U nats/byte", "P nats/byte"} <= set(table.columns)
     shared = summary_table(found, {"bert-base-cased": "v", "other": "v"})
     assert VOCABULARIES not in shared.notes
+
+
+def test_vocabularies_are_shared_only_where_somebody_says_so() -> None:
+    def warns(rows: list[ResultRow], vocabularies: dict[str, str]) -> bool:
+        return VOCABULARIES in summary_table(summarise(rows, QUICK), vocabularies).notes
+
+    both = [a_row(), a_row(model="bert-large-cased")]
+    assert not warns(both[:1], {})
+    assert warns(both, {})
+    assert warns(both, {"bert-base-cased": "bert-large-cased"})
+    assert not warns(both, {"bert-base-cased": "v", "bert-large-cased": "v"})
 
 
 def test_few_examples_are_noted() -> None:
@@ -154,9 +164,8 @@ def test_csv_has_every_column_at_full_precision() -> None:
 
 
 def test_what_is_not_known_is_left_empty_and_an_estimate_is_a_dash() -> None:
-    columns = (Column(name="x", estimate=True), Column(name="y"))
     nan = math.nan
-    table = ReportTable("t", columns, ((Estimate(1.0, nan, nan, nan), None), (None, 2e9)))
+    table = ReportTable("t", ("P-NLL", "y"), ((Estimate(1.0, nan, nan, nan), None), (None, 2e9)))
     assert list(csv.reader(io.StringIO(comma_separated(table))))[1:] == [
         ["1.0", "", "", "", ""],
         ["", "", "", "", "2000000000.0"],

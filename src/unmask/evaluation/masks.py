@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from unmask.arguments import whole_number
 from unmask.errors import CorpusError
@@ -79,7 +78,7 @@ def examples(
     special = frozenset(lm.tokenizer.all_special_ids) - {lm.tokenizer.unk_token_id}
     pairs: list[MaskedPair] = []
     refused: Counter[str] = Counter()
-    for sentence in sorted(sentences, key=lambda one: _hash(seed, mask, one.id)):
+    for sentence in sorted(sentences, key=lambda sentence: _hash(seed, mask, sentence.id)):
         masked = _masked(lm, sentence, mask, seed, special)
         if isinstance(masked, str):
             refused[masked] += 1
@@ -96,51 +95,33 @@ def _masked(
     lm: LanguageModel, sentence: Sentence, mask: str, seed: int, special: Set[int]
 ) -> MaskedPair | str:
     """The sentence with two blanks, or why it cannot be an example for this model."""
+    tokenizer, text = lm.tokenizer, sentence.text
     try:
-        encoding = lm.tokenizer(
-            sentence.text, verbose=False, return_offsets_mapping=lm.tokenizer.is_fast
-        )
+        encoding = tokenizer(text, verbose=False, return_offsets_mapping=tokenizer.is_fast)
     except Exception:  # a vocabulary without an unknown token fails on an unknown word
         return "not tokenizable"
-    ids = list(encoding["input_ids"])
-    first = first_blank(lm.model)
-    places = [p for p, token in enumerate(ids) if p >= first and token not in special]
-    if reason := _unfit(lm, ids, places, mask):
-        return reason
-    blanks = _blanks(places, mask, _hash(seed, mask, sentence.id, "blanks"))
-    # counted where examples are drawn: one warning per sentence of a corpus would be too many
-    cloze = read_cloze(lm, sentence.text, blanks=blanks)
-    spans = _spans(sentence.text, blanks, encoding)
-    covered = _gold_bytes(lm, sentence.text, cloze, spans)
-    return MaskedPair(f"{sentence.id}/{mask}", sentence.id, mask, cloze, spans, covered)
-
-
-def _spans(text: str, blanks: Sequence[int], encoding: Mapping[str, Any]) -> Spans | None:
-    offsets = encoding.get("offset_mapping")
-    if offsets is None:
-        return None
-    first, second = (trimmed(text, (offsets[place][0], offsets[place][1])) for place in blanks)
-    return first, second
-
-
-def _gold_bytes(lm: LanguageModel, text: str, cloze: Cloze, spans: Spans | None) -> int:
-    """Bytes of the text where it is known which; a character that both share counts once."""
-    if spans is None:
-        texts = [lm.tokenizer.decode([token]).strip() for token in cloze.gold or ()]
-        return sum(len(one.encode()) for one in texts)
-    places = sorted(set().union(*(range(*span) for span in spans)))
-    return len("".join(text[place] for place in places).encode())
-
-
-def _unfit(lm: LanguageModel, ids: Sequence[int], places: Sequence[int], mask: str) -> str | None:
-    if lm.tokenizer.mask_token_id in ids:
+    ids, first = list(encoding["input_ids"]), first_blank(lm.model)
+    if tokenizer.mask_token_id in ids:
         return "holds a mask token"
-    # what `lm.cloze` holds a text to
+    # the limit of `lm.cloze`
     if lm.max_length is not None and len(ids) > lm.max_length:
         return "too long"
+    places = [p for p, token in enumerate(ids) if p >= first and token not in special]
     if len(places) < 2 or (mask == "contiguous" and not _starts(places)):
         return "too short"
-    return None
+    blanks = _blanks(places, mask, _hash(seed, mask, sentence.id, "blanks"))
+    # counted where examples are drawn: one warning per sentence of a corpus would be too many
+    cloze = read_cloze(lm, text, blanks=blanks)
+    offsets, spans = encoding.get("offset_mapping"), None
+    if offsets is None:
+        gold = [tokenizer.decode([token]).strip() for token in cloze.gold or ()]
+    else:
+        one, other = (trimmed(text, tuple(offsets[place])) for place in blanks)
+        spans = one, other
+        # a character that both tokens share counts once
+        gold = [text[place] for place in sorted({*range(*one), *range(*other)})]
+    covered = sum(len(part.encode()) for part in gold)
+    return MaskedPair(f"{sentence.id}/{mask}", sentence.id, mask, cloze, spans, covered)
 
 
 def _blanks(places: Sequence[int], mask: str, number: int) -> list[int]:

@@ -204,14 +204,6 @@ def copy_run(run: EvaluationRun, folder: str | Path) -> None:
     """A run as one part in a new folder, to be kept beside a paper or in a repository.
 
     It holds ids of examples and no text, and of errors only their kind.
-
-    Args:
-        run: What `read_run` gives.
-        folder: The new folder.
-    Raises:
-        StoreError: The folder is not empty.
-    Examples:
-        >>> unmask.evaluation.copy_run(unmask.evaluation.read_run("results"), "kept")
     """
     place = str(folder)
     if os.path.exists(place) and any(os.scandir(place)):

@@ -76,7 +76,8 @@ def draw(
         write_text(path, comma_separated(with_notes(report, table)))
         yield path
     if not bins:
-        say(f"no figure of {distance.axis_label}: {_no_figure_reason(report)}")
+        baseline = printable(report.baseline or "mlm")
+        say(f"no figure of {distance.axis_label}: there is no {baseline} to compare with")
     settings = by_setting(bins)
     named = Counter(map(file_name, settings))
     for group, members in settings.items():
@@ -88,7 +89,10 @@ def draw(
             save_figure(distance_figure(members, title=title, axis_label=distance.axis_label), path)
             yield path
         else:
-            say(f"no figure of {title}: {_one_bin(distance.axis_label, *ends[0])}")
+            say(
+                f"no figure of {title}: all examples are in one bin, {between(*ends[0])}"
+                f" {distance.axis_label}; a bin takes {LEAST_COUNT} examples or more"
+            )
 
 
 def distance_figure(bins: Sequence[Summary], *, title: str, axis_label: str) -> "Figure":
@@ -204,21 +208,6 @@ def _draw_legend(figure: Any, panel: Any, baseline: str) -> int:
 def between(first: int, last: int) -> str:
     """The ends of a bin as a reader sees them."""
     return str(first) if first == last else f"{first}–{last}"
-
-
-def _no_figure_reason(report: Report) -> str:
-    if report.baseline is None:
-        return "there is no mlm to compare with; choose another baseline="
-    return f"no setting has {printable(report.baseline)} and a construction to compare with it"
-
-
-def _one_bin(axis_label: str, first: int, last: int) -> str:
-    if first == last:
-        return f"all examples have {first} {axis_label}"
-    return (
-        f"its {first} to {last} {axis_label} are one bin, since each takes {LEAST_COUNT} examples "
-        "or more; evaluate more examples"
-    )
 
 
 def file_name(group: Group, *, told_apart: bool = False) -> str:

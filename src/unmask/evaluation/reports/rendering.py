@@ -10,13 +10,14 @@ import math
 from collections.abc import Callable
 
 from unmask import markup
-from unmask.evaluation.reports.tables import FEWEST, Cell, Column, ReportTable
+from unmask.evaluation.reports.tables import FEWEST, NAMES, Cell, ReportTable
 from unmask.printable import columns as aligned
 from unmask.printable import printable
 from unmask.resampling import Estimate
 
 # beyond this a fixed number of digits is no longer readable
 _LARGE = 1e7
+_ESTIMATES = frozenset(NAMES.values())
 
 
 def text(table: ReportTable) -> str:
@@ -65,10 +66,15 @@ def comma_separated(table: ReportTable) -> str:
     """The table in CSV: an estimate as value, standard error and the ends of its interval."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    writer.writerow([markup.csv(name) for column in table.columns for name in _csv_names(column)])
+    parts = ("", " stderr", " low", " high")
+    writer.writerow(
+        name + part
+        for name in table.columns
+        for part in (parts if name in _ESTIMATES else parts[:1])
+    )
     for row in table.rows:
         cells = zip(table.columns, row, strict=True)
-        writer.writerow([part for column, cell in cells for part in _csv_cells(column, cell)])
+        writer.writerow(part for name, cell in cells for part in _csv_cells(name, cell))
     return written.getvalue()
 
 
@@ -81,37 +87,39 @@ def _cells(
     table: ReportTable, escape: Callable[[str], str], mark: str, minus: str = "-"
 ) -> list[list[str]]:
     """The head and the rows, names escaped; `mark` is around differences that exclude zero."""
-    lines = [[escape(column.name) for column in table.columns]]
+    lines = [[escape(name) for name in table.columns]]
     for row in table.rows:
-        cells = list(zip(table.columns, row, strict=True))
-        few = any(isinstance(n, int) and n < FEWEST for column, n in cells if column.counts)
+        cells = dict(zip(table.columns, row, strict=True))
+        examples = cells.get("examples")
+        enough = table.signed and isinstance(examples, int) and examples >= FEWEST
         line = []
-        for column, cell in cells:
+        for name, cell in cells.items():
             if isinstance(cell, str):
                 line.append(escape(cell))
                 continue
-            number = _number(column, cell).replace("-", minus)
+            number = _number(name, cell, "+" if table.signed else "").replace("-", minus)
             clear = isinstance(cell, Estimate) and cell.leaves_out_zero()
-            line.append(mark.format(number) if column.signed and clear and not few else number)
+            line.append(mark.format(number) if clear and enough else number)
         lines.append(line)
     return lines
 
 
-def _number(column: Column, cell: int | float | Estimate | None) -> str:
+def _number(name: str, cell: int | float | Estimate | None, sign: str) -> str:
     if cell is None:
-        return "–" if column.estimate else ""
+        return "–" if name in _ESTIMATES else ""
+    # perplexities have as many digits as the paper's
+    digits = 2 if "PPL" in name else 3
+
+    def rounded(value: int | float) -> str:
+        if isinstance(value, int):
+            return str(value)
+        kind = "f" if abs(value) < _LARGE or not math.isfinite(value) else "e"
+        return f"{value:{sign}.{digits}{kind}}"
+
     if not isinstance(cell, Estimate):
-        return _rounded(cell, column)
-    value, low, high = (_rounded(part, column) for part in (cell.value, cell.low, cell.high))
-    return value if math.isnan(cell.low) else f"{value} [{low}, {high}]"
-
-
-def _rounded(value: int | float, column: Column) -> str:
-    if isinstance(value, int):
-        return str(value)
-    sign = "+" if column.signed else ""
-    kind = "f" if abs(value) < _LARGE or not math.isfinite(value) else "e"
-    return f"{value:{sign}.{column.digits}{kind}}"
+        return rounded(cell)
+    interval = "" if math.isnan(cell.low) else f" [{rounded(cell.low)}, {rounded(cell.high)}]"
+    return rounded(cell.value) + interval
 
 
 def _left(table: ReportTable) -> list[bool]:
@@ -122,19 +130,14 @@ def _left(table: ReportTable) -> list[bool]:
     ]
 
 
-def _csv_names(column: Column) -> list[str]:
-    parts = ["", " stderr", " low", " high"] if column.estimate else [""]
-    return [column.name + part for part in parts]
-
-
-def _csv_cells(column: Column, cell: Cell) -> list[str]:
-    if not column.estimate:
-        return [markup.csv(cell) if isinstance(cell, str) else _csv_number(cell)]
-    if not isinstance(cell, Estimate):
+def _csv_cells(name: str, cell: Cell) -> list[str]:
+    if isinstance(cell, Estimate):
+        return [_csv_number(part) for part in (cell.value, cell.stderr, cell.low, cell.high)]
+    if name in _ESTIMATES:
         return [""] * 4
-    return [_csv_number(part) for part in (cell.value, cell.stderr, cell.low, cell.high)]
+    return [markup.csv(cell) if isinstance(cell, str) else _csv_number(cell)]
 
 
-def _csv_number(cell: int | float | Estimate | None) -> str:
+def _csv_number(cell: int | float | None) -> str:
     missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
     return "" if missing else repr(cell)

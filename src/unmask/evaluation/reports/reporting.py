@@ -81,22 +81,9 @@ class Report:
 def report(
     runs: Sequence[EvaluationRun], *, resampling: Resampling, baseline: str | None = None
 ) -> Report:
-    """Runs in one report, unless they cannot be averaged together.
+    """Runs in one report; a `StoreError` where they cannot be averaged together.
 
-    Args:
-        runs: What `read_run` gives, of one model or several.
-        resampling: How intervals are bootstrapped: how many resamples, and their seed.
-        baseline: A construction to compare with. Default: the paper's, if it was measured.
-    Returns:
-        A report, which `unmask.evaluation.reports.rendering` writes.
-    Raises:
-        StoreError: The runs cannot be combined.
-    Examples:
-        >>> from unmask.evaluation import read_run, report
-        >>> from unmask.resampling import Resampling
-        >>> combined = report([read_run("results")], resampling=Resampling(resamples=100))
-        >>> [summary.examples for summary in combined.summaries()]
-        [1]
+    The `baseline`, with which others are compared, is the paper's by default, if it was measured.
     """
     if not any(run.rows for run in runs):
         for damaged in (name for run in runs for name in run.damaged):

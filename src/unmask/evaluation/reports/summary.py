@@ -182,17 +182,6 @@ def pooled(counts: Mapping[int, int], least_count: int) -> list[tuple[int, int]]
     return bins
 
 
-def vocabularies_differ(summaries: Iterable[Summary], vocabularies: Mapping[str, str]) -> bool:
-    """Whether these are of models whose tokens are not the same.
-
-    `vocabularies` names the vocabulary of a model, by a hash for example. A model that it does
-    not name is taken to have one of its own: a comparison that is not known to be fair is not made.
-    """
-    models = {summary.group.model for summary in summaries}
-    # a pair, so that no model without a vocabulary is taken for the name of one
-    return len({(model in vocabularies, vocabularies.get(model, model)) for model in models}) > 1
-
-
 def _summary(group: Group, rows: Sequence[ResultRow], resampling: Resampling) -> Summary:
     valid = measured(rows)
     estimates: dict[str, Estimate | None] = dict.fromkeys(MEASURES)

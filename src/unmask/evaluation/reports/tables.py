@@ -7,21 +7,17 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter, itemgetter
 
 from unmask.evaluation.reports.paper import CITATION, published
 from unmask.evaluation.reports.paper import MEASURES as PAPER_MEASURES
-from unmask.evaluation.reports.summary import (
-    MEASURES,
-    NLLS,
-    TOKEN_DISTANCE,
-    Distance,
-    Summary,
-    vocabularies_differ,
-)
+from unmask.evaluation.reports.summary import MEASURES, NLLS, TOKEN_DISTANCE, Distance, Summary
 from unmask.evaluation.rows import METRICS, SKETCHED_VOCABULARY, WHOLE_VOCABULARY, Group
 from unmask.resampling import Estimate
 
 Cell = str | int | float | Estimate | None
+# what fills a column, by its name
+Columns = Mapping[str, Callable[[Summary], Cell]]
 
 # of so many examples on, a bootstrap interval is nearly as wide as it should be
 FEWEST = 20
@@ -81,7 +77,7 @@ SKETCHES = (
     "Intervals of sketched numbers include the standard errors of the examples. Sketches have no"
     " A-KL, because most contexts were not run."
 )
-_NAMES = {
+NAMES = {
     "unary_ppl": "U-PPL",
     "pairwise_ppl": "P-PPL",
     "all_kl": "A-KL",
@@ -92,83 +88,65 @@ _NAMES = {
     "unary_nll": "U-NLL",
 }
 
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """A heading, and how its cells are written.
-
-    A `setting` may move into the title where it is the same in all rows; a `signed` number shows
-    its sign, and is marked where its interval excludes zero, but not in rows of few examples,
-    which `counts` says.
-    """
-
-    name: str
-    digits: int = 3
-    signed: bool = False
-    counts: bool = False
-    setting: bool = False
-    estimate: bool = False
-
-
-# a column beside what fills it
-_Filled = tuple[Column, Callable[[Summary], Cell]]
+_EXAMPLES: Columns = {"examples": attrgetter("examples")}
+_BASELINE: Columns = {"minus": attrgetter("baseline")}
+_BIN: Columns = {"distance from": attrgetter("first"), "to": attrgetter("last")}
+# which may move into the title where they are the same in all rows
+_SETTING = {*Group._fields, *_BASELINE} - {"construction"}
 
 
 @dataclass(frozen=True)
 class ReportTable:
-    """Columns, rows of as many cells, a title and notes; `terms` explain its names."""
+    """Columns, rows of as many cells, a title and notes; `terms` explain its names.
+
+    Numbers of `signed` differences show their signs, and are marked where an interval of enough
+    examples excludes zero.
+    """
 
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
+    signed: bool = False
 
     def compact(self) -> "ReportTable":
         """The same table for a reader: settings that are the same in all rows in the title."""
-        same = [
-            place
-            for place, column in enumerate(self.columns)
-            if column.setting and len({row[place] for row in self.rows}) == 1
-        ]
-        rest = [place for place in range(len(self.columns)) if place not in same]
-        listed = [f"{self.columns[place].name} {self.rows[0][place]}" for place in same]
+        values = {name: {row[at] for row in self.rows} for at, name in enumerate(self.columns)}
+        same = [name for name in self.columns if name in _SETTING and len(values[name]) == 1]
+        rest = [at for at, name in enumerate(self.columns) if name not in same]
+        listed = ", ".join(f"{name} {min(values[name], key=str)}" for name in same)
         return replace(
             self,
-            title=": ".join([self.title, ", ".join(listed)] if listed else [self.title]),
-            columns=tuple(self.columns[place] for place in rest),
-            rows=tuple(tuple(row[place] for place in rest) for row in self.rows),
+            title=f"{self.title}: {listed}" if listed else self.title,
+            columns=tuple(self.columns[at] for at in rest),
+            rows=tuple(tuple(row[at] for at in rest) for row in self.rows),
         )
 
 
 def summary_table(summaries: Sequence[Summary], vocabularies: Mapping[str, str]) -> ReportTable:
     """All numbers of every construction, with the paper's beside where they are of the same.
 
-    Rows come in the order of the summaries. `vocabularies` says which models share one, as in
-    `vocabularies_differ`.
+    Rows come in the order of the summaries. `vocabularies` names the vocabulary of a model, by a
+    hash for example: a model that it does not name is taken to have one of its own.
     """
-    beside: list[_Filled] = [
-        (
-            Column(name=f"{_NAMES[measure]}, paper", digits=_digits(measure)),
-            partial(_published, measure=measure),
-        )
+    paper: Columns = {
+        f"{NAMES[measure]}, paper": partial(_published, measure=measure)
         for measure in PAPER_MEASURES
         if any(published(summary.group, measure) is not None for summary in summaries)
-    ]
-    columns: list[_Filled] = [
-        (Column(name="examples"), lambda summary: summary.examples),
-        (Column(name="failed"), lambda summary: summary.failed),
-        *map(_measured, MEASURES),
-        *beside,
-    ]
+    }
+    columns = {**_EXAMPLES, "failed": attrgetter("failed"), **_measured(MEASURES), **paper}
+    models = {summary.group.model for summary in summaries}
     notes = {
         "Means are over examples, and lower is better.": True,
         INTERVALS: True,
-        VOCABULARIES: vocabularies_differ(summaries, vocabularies),
+        # a pair, so that no model without a vocabulary is taken for the name of one
+        VOCABULARIES: len({(name in vocabularies, vocabularies.get(name, name)) for name in models})
+        > 1,
         FAILURES: any(summary.failed for summary in summaries),
         SKETCHES: any(one.group.support == SKETCHED_VOCABULARY for one in summaries),
         **dict.fromkeys(_few(summaries), True),
-        f"The paper's numbers: {CITATION}, 1,000 examples, which are not these.": bool(beside),
+        f"The paper's numbers: {CITATION}, 1,000 examples, which are not these.": bool(paper),
     }
     shown = [note for note, holds in notes.items() if holds]
     return _table("Results", summaries, columns, shown, [*NLLS, *MEASURES])
@@ -176,15 +154,14 @@ def summary_table(summaries: Sequence[Summary], vocabularies: Mapping[str, str])
 
 def difference_table(differences: Sequence[Summary]) -> ReportTable:
     """Paired differences from a baseline."""
-    columns = [_BASELINE, _COUNTED, *(_measured(metric, signed=True) for metric in METRICS)]
+    columns = {**_BASELINE, **_EXAMPLES, **_measured(METRICS)}
     notes = [DIFFERENCES, INTERVALS, *_few(differences)]
     return _table("Paired differences", differences, columns, notes, METRICS)
 
 
 def distance_table(bins: Sequence[Summary], distance: Distance = TOKEN_DISTANCE) -> ReportTable:
     """NLLs by distance."""
-    examples: _Filled = (Column(name="examples"), lambda summary: summary.examples)
-    columns = [*_BIN, examples, *map(_measured, NLLS)]
+    columns = {**_BIN, **_EXAMPLES, **_measured(NLLS)}
     notes = [f"Mean NLLs per distance. {distance.note}", INTERVALS]
     return _table(f"NLL by {distance.title}", bins, columns, notes, NLLS)
 
@@ -193,37 +170,27 @@ def distance_difference_table(
     bins: Sequence[Summary], distance: Distance = TOKEN_DISTANCE
 ) -> ReportTable:
     """Paired differences from a baseline by distance, as figures draw them."""
-    columns = [_BASELINE, *_BIN, _COUNTED, *(_measured(name, signed=True) for name in NLLS)]
+    columns = {**_BASELINE, **_BIN, **_EXAMPLES, **_measured(NLLS)}
     notes = [distance.note, DIFFERENCES, INTERVALS, *_few(bins)]
     return _table(f"Paired differences by {distance.title}", bins, columns, notes, NLLS)
 
 
-_BASELINE: _Filled = (Column(name="minus", setting=True), lambda summary: summary.baseline)
-_COUNTED: _Filled = (Column(name="examples", counts=True), lambda summary: summary.examples)
-_BIN: list[_Filled] = [
-    (Column(name="distance from"), lambda summary: summary.first),
-    (Column(name="to"), lambda summary: summary.last),
-]
-
-
-def _measured(measure: str, *, signed: bool = False) -> _Filled:
-    column = Column(name=_NAMES[measure], digits=_digits(measure), signed=signed, estimate=True)
-    return column, lambda summary: summary[measure]
-
-
-def _digits(measure: str) -> int:
-    # as many as the paper has
-    return 2 if measure.endswith("ppl") else 3
+def _measured(measures: Iterable[str]) -> Columns:
+    return {NAMES[measure]: itemgetter(measure) for measure in measures}
 
 
 def _published(summary: Summary, measure: str) -> float | None:
     return published(summary.group, measure)
 
 
+def _few(summaries: Sequence[Summary]) -> list[str]:
+    return [FEW] if any(0 < summary.examples < FEWEST for summary in summaries) else []
+
+
 def _table(
     title: str,
     summaries: Sequence[Summary],
-    columns: Sequence[_Filled],
+    columns: Columns,
     notes: Sequence[str],
     measures: Sequence[str],
 ) -> ReportTable:
@@ -232,23 +199,19 @@ def _table(
     rows = [
         (
             *summary.group._replace(support=supports[summary.group.support]),
-            *(cell(summary) for _, cell in columns),
+            *(cell(summary) for cell in columns.values()),
         )
         for summary in summaries
     ]
-    groups = [Column(name=name, setting=name != "construction") for name in Group._fields]
     # the masks, supports and measures of the table, in the order of `TERMS`
     used = {name for one in summaries for name in (one.group.mask, one.group.support)}
-    used |= {_NAMES[measure] for measure in measures}
+    used |= {NAMES[measure] for measure in measures}
     terms = [term for name, term in TERMS.items() if name in used]
     if any(summary.group.support not in TERMS for summary in summaries):
         terms.append(CANDIDATES)
-    heads = (*groups, *(column for column, _ in columns))
-    return ReportTable(title, heads, tuple(rows), tuple(notes), tuple(terms))
-
-
-def _few(summaries: Sequence[Summary]) -> list[str]:
-    return [FEW] if any(0 < summary.examples < FEWEST for summary in summaries) else []
+    names = (*Group._fields, *columns)
+    signed = "minus" in columns
+    return ReportTable(title, names, tuple(rows), tuple(notes), tuple(terms), signed)
 
 
 def shown_support(support: str) -> str:
