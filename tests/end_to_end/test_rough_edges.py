@@ -19,7 +19,6 @@ from unmask.evaluation.reports import rendering
 from unmask.evaluation.reports.figures import draw
 from unmask.evaluation.reports.reporting import Report, config, report, table
 from unmask.evaluation.reports.tables import shown_support, shown_supports
-from unmask.joints.agreement import Agreement
 from unmask.resampling import Resampling
 from unmask.tables.pair_tables import PairTables
 
@@ -84,15 +83,6 @@ def test_pivots_that_are_tokens_are_taken(lm: unmask.LanguageModel) -> None:
     text, cat = two_blanks(lm.tokenizer), lm.tokenizer.convert_tokens_to_ids("cat")
     found = [lm.joint(text, method="hcb", pivot=one) for one in ("cat", cat, torch.tensor(cat))]
     assert {joint.diagnostics["pivot"] for joint in found} == {"cat"}
-
-
-# --- agreement ------------------------------------------------------------------------------------
-
-
-def test_an_agreement_is_a_sentence() -> None:
-    said = "J = 0.032 bits: the two conditionals agree roughly: small differences of probability"
-    assert str(Agreement(0.0321)) == f"{said} mean little"
-    assert str(Agreement(0.0004, blanks=3)) == "J = 0.000 bits: the conditionals agree closely"
 
 
 # --- reports --------------------------------------------------------------------------------------

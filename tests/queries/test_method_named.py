@@ -1,16 +1,14 @@
 """Every answer names its construction, and every number its unit."""
 
-import json
 import math
 
 import pytest
 import torch
-from tiny_tokenizers import save_bert, tiny_bert, word_piece
+from tiny_tokenizers import tiny_bert, word_piece
 from transformers import pipeline
 
 import unmask
 import unmask.pipelines
-from unmask.cli import main
 
 PAIR, ONE = "the [MASK] [MASK] on the mat.", "the [MASK] sat."
 QUIET = unmask.Settings(progress=False, announce=False)
@@ -26,11 +24,6 @@ def fill_mask():
     # looked at, it registers the task
     assert unmask.JointFillMaskPipeline is not None
     return pipeline("joint-fill-mask", model=tiny_bert(), tokenizer=word_piece(), device="cpu")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 def methods(fills: list[dict]) -> set[str]:
@@ -94,19 +87,6 @@ def test_scores_and_ratios_name_it(lm):
         assert [one.to_dict()["method"] for one in found] == [name, name]
 
 
-@pytest.mark.slow
-def test_json_names_methods_and_units(folder, capsys):
-    assert main(["fill", PAIR, "-m", folder, "--json", "--quiet", "--method", "mlm,ag"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert {name: methods(one["fills"]) for name, one in shown["results"].items()} == {
-        "mlm": {"mlm"},
-        "ag": {"ag"},
-    }
-    units = {"entropy": "nats", "mutual_information": "nats", "incompatibility": "bits"}
-    assert shown["units"] == units
-    assert set(units) <= set(shown["results"]["ag"])
-
-
 def test_the_units_are_what_they_say(lm):
     joint = lm.joint(PAIR)
     told = joint.to_dict()
@@ -114,9 +94,3 @@ def test_the_units_are_what_they_say(lm):
     whole = torch.cat([joint.log_rows(slice(0, len(joint.supports[0])))]).double()
     assert told["entropy"] == pytest.approx(float(-(whole.exp() * whole).sum()), rel=1e-6)
     assert joint.entropy(base_two=True) == pytest.approx(told["entropy"] / math.log(2))
-
-
-@pytest.mark.parametrize("name", ["pmi", "log_odds", "interaction", "log_prob", "plot", "entropy"])
-def test_docstrings_name_the_unit(name):
-    said = str(getattr(unmask.Joint, name).__doc__)
-    assert "nats" in said or "bits" in said
