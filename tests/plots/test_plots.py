@@ -592,18 +592,6 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.slow
-def test_the_page_runs(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "figures.md"
-    blocks = page.read_text(encoding="utf-8").split("```python\n")[1:]
-    # the model has fewer tokens than that
-    code = "\n".join(block.split("```")[0] for block in blocks).replace("=300", "=20")
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code.replace("bert-base-cased", Path(folder).as_posix()), page.name, "exec"), {})
-    names = ["both.svg", "first-blank.pdf", "frontier.svg", "pairs.svg", "pmi.png"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == names
-
-
 @pytest.mark.real
 @pytest.mark.assets("the Chinese model")
 def test_a_real_model_of_another_script(tmp_path: Path) -> None:
