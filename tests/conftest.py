@@ -48,7 +48,6 @@ LONGEST = {
     "test_converged.py",
     "test_damaged_inputs.py",
     "test_demo.py",
-    "test_demo_page.py",
     "test_docs_build.py",
     "test_every_kind.py",
     "test_every_path_on_a_second_device.py",

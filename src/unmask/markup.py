@@ -1,4 +1,4 @@
-r"""Names made inert for a Markdown, LaTeX or CSV cell, texts for HTML, and templates of pages.
+r"""Names made inert for a Markdown, LaTeX or CSV cell, and texts for HTML.
 
 Control characters, right-to-left overrides and the like are first shown escaped, as everywhere
 (`unmask.printable`), so no cell can hold a line break; then come the format's own specials.
@@ -6,13 +6,8 @@ Control characters, right-to-left overrides and the like are first shown escaped
 
 import re
 import unicodedata
-from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from unmask.printable import printable
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 _MARKDOWN = {
     **{ch: f"\\{ch}" for ch in "\\`*_[]|~$"},
@@ -102,27 +97,3 @@ def csv(text: str) -> str:
     Numbers stay as they are. Commas and quotes are left to the csv module.
     """
     return ("'" if _is_formula(text) else "") + printable(text)
-
-
-def templates(package: str) -> "Environment":
-    """The HTML templates of a package, in which all that is not markup is escaped."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup
-
-    def inert(value: object) -> Markup:
-        # controls and overrides of direction are visible
-        return value if isinstance(value, Markup) else Markup(html(str(value)))
-
-    return Environment(
-        loader=FunctionLoader(lambda file: asset(package, file)),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=inert,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def asset(package: str, file: str) -> str:
-    """A file of a package; line ends as a browser sees them, since it hashes them."""
-    return "\n".join(files(package).joinpath(file).read_text(encoding="utf-8").splitlines())

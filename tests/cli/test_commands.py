@@ -22,7 +22,6 @@ from unmask.cli.command import (
 from unmask.cli.score import ScoreCommand
 from unmask.constructions import CONSTRUCTIONS
 from unmask.constructions.construction import Construction
-from unmask.demo.panels import meaning_of
 from unmask.errors import MethodError
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Product
@@ -114,7 +113,7 @@ def test_no_help_imports_torch() -> None:
 
 @pytest.mark.slow
 def test_an_option_of_a_construction_is_declared_once(folder, monkeypatch, capsys) -> None:
-    """An entry and a function: options of commands, checks, the demo and figures follow."""
+    """An entry and a function: options of commands, checks and figures follow."""
 
     def check(weight: object) -> None:
         if not isinstance(weight, float) or not 0 <= weight <= 1:
@@ -139,7 +138,6 @@ def test_an_option_of_a_construction_is_declared_once(folder, monkeypatch, capsy
     assert "weight is a number from 0 to 1, not 2.0" in capsys.readouterr().err
     assert main([*arguments[:-3], "log-pool", "--weight", "0.5"]) == 2
     assert "log-pool has no option 'weight'" in capsys.readouterr().err
-    assert meaning_of("tilted") == "one table more"
     assert (style_of("tilted").colour, style_of("tilted").marker) == ("#123456", "d")
 
 

@@ -29,7 +29,6 @@ DIFFERENT = {
     "output": "rows, a folder, or a document",
     "output_format": "rows or a document (report)",
     "column": "one column of texts (score), or several of a corpus",
-    "max_passes": "a visitor of the demo waits, and one joint needs fewer (consistency)",
     "exact": "of constructions, or of one joint (consistency)",
     "model": "not needed to compare what was measured (consistency)",
 }
