@@ -15,12 +15,9 @@ from interleaved import Comparison, seconds_of
 
 import unmask
 
-# tokens enough for compiled passes, few enough to be done at once
-_WARM_UP = 1100
-
 
 def worked(tables: unmask.PairTables, gold: tuple[int, int]) -> dict[str, Any]:
-    """Seconds of every construction, of the metrics and of J, and the passes of the solvers."""
+    """Seconds of every construction, of the metrics and of J, and the sweeps of the law."""
     seconds: dict[str, float] = {}
     joints: dict[str, unmask.Joint] = {}
 
@@ -42,12 +39,6 @@ def worked(tables: unmask.PairTables, gold: tuple[int, int]) -> dict[str, Any]:
 def elicit(tables: unmask.PairTables) -> object:
     """All that constructions ask a model for."""
     return tables.both(), tables.masked
-
-
-def warm_up() -> None:
-    """Compile what will be timed."""
-    limit = room_for_dense(_WARM_UP)
-    worked(nearly_compatible(_WARM_UP, 32, memory_limit=limit), (0, 0))
 
 
 def _comparison(

@@ -39,7 +39,6 @@ TARGETS = {
     "elicitation-of-trunk": at_least(0.97),
     "elicitation-over-loop/bert-base-random": at_least(1.4),
     "bfloat16-over-loop/bert-base-random": at_least(3.0),
-    "contest-of-reading": at_least(0.5),
     "dense-over-elicitation/caption-bert": at_most(0.3),
     "dense-over-elicitation/bert-base-random": at_most(0.1),
 }
@@ -51,10 +50,6 @@ FLOORS = {
     # not slower, in the worst moment, than what a user would write without this package
     "elicitation-over-loop/caption-bert": at_least(1.0),
     "elicitation-over-loop/albert-tiny-chinese": at_least(1.0),
-    # passes without vector instructions are at a tenth of this
-    "contest-of-reading/4096": at_least(0.2),
-    "flow-of-reading/4096": at_least(0.3),
-    "paper-step-of-reading/4096": at_least(0.25),
     "dense-over-elicitation/caption-bert": at_most(0.9),
 }
 

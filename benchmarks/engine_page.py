@@ -9,9 +9,6 @@ KINDS = {
     "elicitation-over-loop": "Elicitation of a table: times faster than a straightforward loop",
     "bfloat16-over-loop": "Elicitation in bfloat16: times faster than that loop in float32",
     "bfloat16-readouts-of-trunk": "Readouts: rows per second, over those of the trunk, in bfloat16",
-    "contest-of-reading": "A pass of `ag`: part of the speed at which both tables can be read",
-    "flow-of-reading": "A pass of `pseudo-gibbs`: part of that speed",
-    "paper-step-of-reading": "A step of `ag-paper`: part of that speed",
     "dense-over-elicitation": "All constructions and metrics, dense tables: time over elicitation",
     "streamed-over-elicitation": "All constructions and metrics, streamed: time over elicitation",
 }
@@ -44,7 +41,5 @@ def _row(one: dict[str, Any]) -> str:
 
 def _subject(one: dict[str, Any]) -> str:
     size = one["size"]
-    if "gigabytes" in size:
-        return f"V = {size['vocabulary']:,}, {size['gigabytes']:.2g} GB"
     sample = f"{size['rows']:,} rows of {size['length']} tokens"
     return f"{one['subject']}, V = {size['vocabulary']:,}, {sample}"

@@ -1,9 +1,9 @@
-"""Random tables that solvers find about as hard as a real model's.
+"""Random tables whose stationary law is about as hard to find as a real model's.
 
 Both tables come from one score of a pair, of low rank, plus what makes each token likely by itself,
 plus a noise of their own, so that they nearly agree on a joint, as those of real models do. With
-the strengths below, solvers take about as many passes as on captions (docs/results/numerics.md),
-where tables of independent noise would be settled in a few.
+the strengths below, it takes about as many sweeps as on captions, where tables of independent noise
+would be settled in a few.
 """
 
 import torch
@@ -19,7 +19,7 @@ SHARED = 4
 
 
 def room_for_dense(vocabulary: int) -> int:
-    """A memory limit under which both tables are kept cell by cell, with what solvers copy."""
+    """A memory limit under which both tables are kept cell by cell, with a copy for iterations."""
     return 18 * vocabulary**2
 
 

@@ -1,4 +1,4 @@
-"""Peak memory of constructions, solvers and metrics on random tables of a model's size.
+"""Peak memory of constructions, the law and metrics on random tables of a model's size.
 
     python benchmarks/memory.py --vocab 28996 --hidden 768 [--check]
 
@@ -16,20 +16,20 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 MODES = ("dense", "streamed")
-# what does not iterate, and steps enough to see an iteration; the solvers are called by themselves
+# what does not iterate, and steps enough to see an iteration
 METHODS: dict[str, dict[str, object]] = {
     "mlm": {},
     "mrf": {},
     "mrf-logit": {},
     "hcb": {},
-    "ag-paper": {"steps": 3},
+    "ag": {"steps": 3},
+    "log-pool": {},
     "orders": {},
-    "sweep": {},
 }
 
-# tokens of a first run: enough for passes to be compiled, which takes memory of its own
+# tokens of a first run: libraries that are loaded when first used take memory of their own
 WARM_UP = 1100
-# Ceilings in bytes, above what torch, the compiler and a small run take, which differs between
+# Ceilings in bytes, above what torch and a small run take, which differs between
 # builds: a fixed part, one that grows with V, and, where dense tables are allowed, the two tables.
 # At 8,192 a single further table of V x V breaks either.
 FIXED = 0.1e9
@@ -47,11 +47,10 @@ def peak() -> int:
 
 
 def work(mode: str, vocab: int, hidden: int) -> tuple[str, dict[str, object]]:
-    """All constructions, solvers and metrics on random tables: how they were kept, and metrics."""
+    """All constructions and metrics on random tables: how they were kept, and metrics."""
     import torch
 
     import unmask
-    from unmask.constructions.solvers import fits
 
     generator = torch.Generator().manual_seed(0)
 
@@ -69,16 +68,13 @@ def work(mode: str, vocab: int, hidden: int) -> tuple[str, dict[str, object]]:
     if mode == "dense":
         tables = tables.dense()
     joints = {name: unmask.construct(name, tables, **o) for name, o in METHODS.items()}
-    # a few passes of each solver: every pass needs the same memory
-    fits.solve_contest(tables, fits.starting_point(tables), max_passes=3)
-    fits.solve_stationary(tables, max_passes=8)
     metrics = unmask.pair_metrics(joints, tables, (1, 2))
     kept = str(tables.diagnostics()["tables"])
     return kept, {name: found.to_dict() for name, found in metrics.items()}
 
 
 def measure(mode: str, vocab: int, hidden: int) -> dict[str, object]:
-    """Run everything once in this process, after a small run that compiles what will be used."""
+    """Run everything once in this process, after a small run."""
     work(mode, WARM_UP, hidden)
     before = peak()
     began = time.perf_counter()

@@ -2,7 +2,7 @@
 
     python benchmarks/pages.py
 
-Reads docs/results/solver.json (what benchmarks/solver.py printed), scoring.json (a list of what
+Reads docs/results/scoring.json (a list of what
 benchmarks/scoring.py printed), sentences.json (what benchmarks/sentences.py printed), engine.json
 (what benchmarks/run.py printed) and ray.json (what benchmarks/ray_overhead.py printed). People
 write the page.
@@ -22,32 +22,6 @@ PAGE = RESULTS / "numerics.md"
 sys.path.insert(0, str(ROOT / "runs"))
 
 import marked_page  # noqa: E402
-
-NAMES = {
-    "forest": "L-BFGS, strongest-edge forest (`ag`)",
-    "lbfgs_diagonal": "L-BFGS, diagonal preconditioner",
-    "lbfgs_unpreconditioned": "L-BFGS, no preconditioner",
-    "squarem": "SQUAREM on Arnold–Gokhale's steps",
-    "ag_from_uniform": "Arnold–Gokhale's steps from uniform",
-    "forest_until_converged": "`ag` until it says `converged`",
-    "gmres_forest": "GMRES, strongest-edge forest",
-    "power_iteration": "power iteration",
-    "gmres_forest_until_converged": "`pseudo-gibbs`, `log-pool` until they say `converged`",
-}
-
-
-def solver_table(found: dict[str, Any]) -> Iterator[str]:
-    count = len(found["ids"])
-    for title, group in (
-        ("Arnold and Gokhale's minimum", "arnold_gokhale"),
-        ("Stationary marginals of pseudo-Gibbs", "pseudo_gibbs"),
-    ):
-        yield f"## {title}"
-        yield "| solver | median passes | most | never arrived |"
-        yield "|---|---|---|---|"
-        for name, said in found[group].items():
-            most, never = said["largest"], said["never_arrived"]
-            yield f"| {NAMES[name]} | {said['median']} | {most} | {never} of {count} |"
 
 
 def said(spread: dict[str, float]) -> str:
@@ -93,7 +67,6 @@ def ray_table(found: dict[str, Any]) -> Iterator[str]:
 
 
 TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
-    "solver": solver_table,
     "scoring": scoring_table,
     "sentences": sentences_table,
     "engine": engine_table,

@@ -4,8 +4,8 @@
                              [--check] [--streamed-large] [--output FILE]
 
 Parts: `elicitation` (against the bare trunk, and against a straightforward loop), `rounding` (what
-bfloat16 does to log-probabilities), `passes` (of solvers, against reading both tables once) and
-`examples` (all constructions and metrics, against elicitation). Both sides of a ratio are run in
+bfloat16 does to log-probabilities) and `examples` (all constructions and metrics, against
+elicitation). Both sides of a ratio are run in
 turns in this process. Real models are looked for where the tests look for them; what is not there
 is left out, and said. --short takes the smaller sizes; --check exits with 1 when a floor of
 benchmarks/engine_floors.py is broken.
@@ -26,13 +26,12 @@ from typing import Any
 
 import engine_elicitation
 import engine_examples
-import engine_passes
 import torch
 from engine_floors import FLOORS, broken, met, target
 from engine_subjects import SUBJECTS, Subject
 from interleaved import Comparison
 
-PACKAGES = ("torch", "transformers", "numba", "numpy")
+PACKAGES = ("torch", "transformers", "numpy", "scipy")
 FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 
 
@@ -45,7 +44,6 @@ class Plan:
     elicited: tuple[str, ...]
     in_bfloat16: tuple[str, ...]
     rounded: tuple[str, ...]
-    vocabularies: tuple[int, ...]
     whole_examples: tuple[str, ...]
     streamed_examples: tuple[str, ...]
     sampled_examples: tuple[str, ...]
@@ -62,7 +60,6 @@ PLANS = {
         elicited=("caption-bert", "albert-tiny-chinese", "bert-base-random"),
         in_bfloat16=("bert-base-random",),
         rounded=("caption-bert", "bert-base-random"),
-        vocabularies=(4096, 28_996),
         whole_examples=("caption-bert",),
         streamed_examples=("caption-bert",),
         sampled_examples=("bert-base-random",),
@@ -73,7 +70,6 @@ PLANS = {
         in_bfloat16=(),
         # what no floor holds is left out
         rounded=(),
-        vocabularies=(4096,),
         whole_examples=("caption-bert",),
         streamed_examples=(),
         sampled_examples=(),
@@ -85,7 +81,6 @@ PLANS = {
         elicited=("tiny-random",),
         in_bfloat16=("tiny-random",),
         rounded=("tiny-random",),
-        vocabularies=(1100,),
         whole_examples=("tiny-random",),
         streamed_examples=(),
         sampled_examples=("tiny-random",),
@@ -134,15 +129,7 @@ def rounding(plan: Plan, report: Report, _: argparse.Namespace) -> None:
         report.rounding.append(engine_elicitation.rounding_error(subject))
 
 
-def passes(plan: Plan, report: Report, _: argparse.Namespace) -> None:
-    for vocabulary in plan.vocabularies:
-        gc.collect()
-        for one in engine_passes.compare(vocabulary, report.repeats):
-            report.add(one)
-
-
 def examples(plan: Plan, report: Report, chosen: argparse.Namespace) -> None:
-    engine_examples.warm_up()
     whole, streamed = (
         min(report.repeats, most) for most in (plan.whole_repeats, plan.streamed_repeats)
     )
@@ -158,7 +145,6 @@ def examples(plan: Plan, report: Report, chosen: argparse.Namespace) -> None:
 PARTS: dict[str, Callable[[Plan, Report, argparse.Namespace], None]] = {
     "elicitation": elicitation,
     "rounding": rounding,
-    "passes": passes,
     "examples": examples,
 }
 

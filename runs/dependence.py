@@ -161,11 +161,11 @@ def told(tables: unmask.PairTables) -> float:
     """What is estimated, with every token written: bits, the mean of both directions."""
     log_a, log_b = tables.masked.log_a, tables.masked.log_b
     total = 0.0
-    for rows in tables.b_given_a.blocks():
+    for rows in tables.blocks():
         log_q = tables.b_given_a.log_prob(rows).double()
         moved = (log_q.exp() * (log_q - log_b)).sum(dim=1)
         total += float(log_a[rows].exp() @ moved)
-    for rows in tables.a_given_b.blocks():
+    for rows in tables.blocks():
         log_q = tables.a_given_b.log_prob(rows).double()
         moved = (log_q.exp() * (log_q - log_a[rows, None])).sum(dim=0)
         total += float(log_b.exp() @ moved)

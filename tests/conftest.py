@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,15 +59,6 @@ LONGEST = {
     "test_snippets.py",
     "test_tutorial_claims.py",
 }
-# files that compile the kernels, which takes a process twenty seconds: one process has them all
-COMPILING = {
-    "test_constructions.py",
-    "test_converged.py",
-    "test_fused.py",
-    "test_half_copies.py",
-    "test_new_construction.py",
-    "test_reductions.py",
-}
 NOT_QUICK = ("slow", "long", "real", "assets")
 
 
@@ -109,21 +99,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 raise pytest.UsageError(f"{item.nodeid}: give the reason, assets('...')")
         if item.path.name in REACHED_ELSEWHERE:
             item.add_marker("no_cover")
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With --dist loadfile, files that compile the same are shared out as one."""
-    if config.getoption("dist") != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling
-
-    class Scheduling(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid)
-            return "compiling" if Path(file).name in COMPILING else file
-
-    return Scheduling(config, log)
 
 
 def quick(items: list[pytest.Item]) -> set[pytest.Item]:

@@ -53,6 +53,10 @@ class UnknownTokenWarning(UnmaskWarning):
     """Parts of a text are not in the vocabulary: the model reads its unknown token instead."""
 
 
+class UndeterminedWarning(UnmaskWarning):
+    """Tables do not determine how much mass groups of tokens hold that hardly meet."""
+
+
 class PiecesWarning(UnmaskWarning):
     """A word given as a blank has several pieces, but the blank holds one token."""
 

@@ -308,17 +308,17 @@ class LanguageModel(JointModel):
     ) -> Float[Tensor, " texts"]:
         """The log-probability of a pair of tokens in every text, from a few forward passes each.
 
-        "orders" takes 3 forward passes per text, "sweep" 2 * contexts + 3 and "mlm" 1: the joints
-        that need no tables. `joint` by the same method gives the same numbers. `pairs` takes words
-        of several pieces and has more columns, but runs hundreds of passes for "sweep" and "mlm".
+        "orders" takes 3 forward passes per text and "mlm" 1: the joints that need no tables.
+        `joint` by the same method gives the same numbers. `pairs` takes words of several pieces and
+        has more columns, but runs hundreds of passes for "mlm".
 
         Args:
             texts: A list of texts with two blanks each.
             pairs: Two tokens per text, by name or id.
-            method: "orders", "sweep" or "mlm"; there is no default.
+            method: "orders" or "mlm"; there is no default.
             support: Tokens that blanks range over; the pair must be among them.
             settings: How to run the model: batch size, memory limit, progress.
-            **options: Options of "sweep": `contexts=`, `floor=`.
+            **options: Options of the method.
         Returns:
             Log-probabilities in nats, in float64, in the order of the texts.
         Raises:
@@ -332,7 +332,7 @@ class LanguageModel(JointModel):
         if method is None:
             raise MethodError(
                 "no construction is affordable for many texts by default: name a method, "
-                "'orders' (3 forward passes per text), 'sweep' or 'mlm'"
+                "'orders' (3 forward passes per text) or 'mlm'"
             )
         name = method_name(method)
         first, second = choose_each(support, 2, self._vocabulary, self.model.special_ids)

@@ -190,7 +190,7 @@ def _columns() -> dict[str, OutputColumn]:
             "first_then_second": ("nats", "log p(a) + log p(b | a) of the true tokens"),
             "second_then_first": ("nats", "log p(b) + log p(a | b)"),
             "independent": ("nats", "log p(a) + log p(b)"),
-            "pseudo_gibbs": ("nats", "log p(a, b) by pseudo-gibbs"),
+            "pseudo_gibbs": ("nats", "log p(a, b) where pseudo-Gibbs sampling settles"),
             "log_pool": ("nats", "log p(a, b) by log-pool"),
             "ensemble": ("nats", "log p(a, b) by the mean of all conditionals"),
             "text_log_p": ("nats", "log-probability of the text in this order"),
@@ -213,8 +213,8 @@ def _columns() -> dict[str, OutputColumn]:
             "positions": ("index", "where the two blanks are, in tokens"),
             "spans": ("characters", "where they are in the sentence"),
             "token_distance": ("count", "tokens between the two blanks"),
-            "passes": ("count", "sweeps of a solver over the tables"),
-            "converged": ("true or false", "whether a solver converged"),
+            "passes": ("count", "sweeps over the tables"),
+            "converged": ("true or false", "whether the construction converged"),
             "seconds": ("seconds", "time of the whole example; its rows share it"),
             "software": ("text", "versions that computed the row"),
             "device": ("text", "device that computed the row"),
@@ -247,9 +247,8 @@ PAIR_METHODS = (*TEXT_METHODS, "hcb-path")
 DRAWS = 128
 
 # options of constructions: what they may be, and what they are unless given
-STEPS, CONTEXTS, FLOOR, PSEUDO_COUNTS = 50, 25, 0.02, 0.0
+STEPS = 50
 MEANS = ("arithmetic", "geometric")
-TOWARDS = ("masked", "uniform")
 
 
 def model_name(place: str) -> str:
@@ -276,17 +275,10 @@ def _one_of(name: str, allowed: tuple[str, ...]) -> Callable[[object], None]:
     return check
 
 
-def _check_pseudo_counts(value: object) -> None:
-    number = real_number(value)
-    if number is None or not 0 <= number < math.inf:
-        raise MethodError(f"pseudo_counts is a number from 0, not {quoted(value)}")
-
-
-def _check_floor(value: object) -> None:
-    """Without a floor, tokens that are not swept would be impossible."""
-    number = real_number(value)
-    if number is None or not 0 < number < 1:
-        raise MethodError(f"floor is a number between 0 and 1, not {quoted(value)}")
+def _check_tolerance(value: object) -> None:
+    number = None if value is None else real_number(value)
+    if value is not None and not (number is not None and 0 < number < math.inf):
+        raise MethodError(f"tolerance is a number above 0, not {quoted(value)}")
 
 
 def _any(_: object) -> None:
@@ -325,11 +317,11 @@ class Method:
 
 # colours after Paul Tol's "muted" scheme for the colour-blind, the palest darkened
 METHODS: dict[str, Method] = {
-    "mlm": Method(".independent.MLM", "independent guesses", "#000000", "o", {}),
-    "mrf": Method(".markov_field.MRF", "conditionals multiplied", "#CC6677", "D", {}),
-    "mrf-logit": Method(".markov_field.MRF_LOGIT", "raw logits added", "#888888", "s", {}),
+    "mlm": Method(".mlm.MLM", "independent guesses", "#000000", "o", {}),
+    "mrf": Method(".mrf.MRF", "conditionals multiplied", "#CC6677", "D", {}),
+    "mrf-logit": Method(".mrf.MRF_LOGIT", "raw logits added", "#888888", "s", {}),
     "hcb": Method(
-        ".besag.HCB",
+        ".hcb.HCB",
         "a walk from one fill to all",
         "#DDAA33",
         "^",
@@ -342,8 +334,8 @@ METHODS: dict[str, Method] = {
             ),
         },
     ),
-    "ag-paper": Method(
-        ".paper_steps.AG_PAPER",
+    "ag": Method(
+        ".ag.AG",
         "nearest conditionals, in 50 steps",
         "#117733",
         "v",
@@ -351,42 +343,19 @@ METHODS: dict[str, Method] = {
             "steps": MethodOption(
                 int,
                 f"number of steps (default: {STEPS})",
-                _whole("ag-paper takes a number of steps"),
+                _whole("ag takes a number of steps"),
                 "N",
-            )
-        },
-    ),
-    "ag": Method(
-        ".arnold_gokhale.AG",
-        "nearest conditionals",
-        "#44AA99",
-        "<",
-        {
-            "pseudo_counts": MethodOption(
+            ),
+            "tolerance": MethodOption(
                 float,
-                f"pull on the marginals, as a number of contexts (default: {PSEUDO_COUNTS:g})",
-                _check_pseudo_counts,
+                "steps go on until no log marginal changes by more (instead of --steps)",
+                _check_tolerance,
                 "X",
-                in_fill=True,
-            ),
-            "towards": MethodOption(
-                str,
-                f"marginals that the pseudo-counts pull towards, {' or '.join(TOWARDS)} "
-                f"(default: {TOWARDS[0]})",
-                _one_of("towards", TOWARDS),
-                "NAME",
-                in_fill=True,
             ),
         },
-    ),
-    "weighted-ag": Method(
-        ".arnold_gokhale.WEIGHTED_AG", "nearest where contexts are likely", "#999933", ">", {}
-    ),
-    "pseudo-gibbs": Method(
-        ".pseudo_gibbs.PSEUDO_GIBBS", "what resampling converges to", "#6699CC", "P", {}
     ),
     "log-pool": Method(
-        ".pseudo_gibbs.LOG_POOL", "likely whichever blank comes last", "#332288", "*", {}
+        ".log_pool.LOG_POOL", "likely whichever blank comes last", "#332288", "*", {}
     ),
     "orders": Method(
         ".orders.ORDERS",
@@ -402,38 +371,8 @@ METHODS: dict[str, Method] = {
             )
         },
     ),
-    "sweep": Method(
-        ".sweep.SWEEP",
-        "one sweep of resampling",
-        "#AA4499",
-        "p",
-        {
-            "contexts": MethodOption(
-                int,
-                f"contexts per blank (default: {CONTEXTS})",
-                _whole("contexts is a number"),
-                "K",
-            ),
-            "floor": MethodOption(
-                float,
-                f"share of the masked marginals that is mixed in (default: {FLOOR})",
-                _check_floor,
-                "X",
-                in_fill=True,
-            ),
-        },
-    ),
 }
 
-ALIASES = {
-    "independent": "mlm",
-    "markov-field": "mrf",
-    "markov-field-logit": "mrf-logit",
-    "besag": "hcb",
-    "hammersley-clifford-besag": "hcb",
-    "arnold-gokhale": "ag",
-    "weighted-arnold-gokhale": "weighted-ag",
-}
 DEFAULT_METHOD = "log-pool"
 # where there are so many blanks that the default has no table, and for words of several pieces
 METHOD_WITHOUT_TABLES = "orders"

@@ -14,8 +14,8 @@ from tqdm import tqdm
 class Progress:
     """How much of a piece of work is done.
 
-    `what` names the piece (a table, a solver), `unit` is a forward pass or a sweep over the tables;
-    `total` is None if it is not known, as for a solver that ends when it has converged.
+    `what` names the piece (a table, a law), `unit` is a forward pass or a sweep over the tables;
+    `total` is None if it is not known, as for an iteration that ends when it has converged.
     """
 
     what: str

@@ -21,10 +21,10 @@ class Settings:
         batch_size: How many inputs the model runs at once. Default: what suits the device.
         memory_limit: Bytes for everything of size V x V: tables that fit, with room to work, are
             stored dense, larger ones factored.
-        half_tables: Whether the copies that solvers and metrics read are bfloat16: half the memory,
-            so larger vocabularies stay fast, but probabilities are rounded by up to 0.4%.
+        half_tables: Whether the copies that `ag` and the stationary law read are bfloat16: half the
+            memory, so larger vocabularies stay fast, but probabilities are rounded by up to 0.4%.
         progress: A bar on stderr (None: only on a terminal), or a function that is called with a
-            `Progress` after every batch and every sweep of a solver, and may raise to stop.
+            `Progress` after every batch and every sweep over tables, and may raise to stop.
         announce: Whether to print what a long run will cost, if a bar would be shown.
     Examples:
         >>> quiet = unmask.Settings(batch_size=64, progress=False)

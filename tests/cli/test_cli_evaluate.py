@@ -92,7 +92,7 @@ def test_every_construction_of_every_example(run, tmp_path: Path) -> None:
     for part in (tmp_path / "run").glob("part-*"):
         assert set(pd.read_parquet(part)["mask"]) == {"contiguous", "random"}
     assert all(row.software and row.device == "cpu" and row.spans for row in found.rows)
-    assert all(row.converged for row in found.rows if row.construction == "ag")
+    assert all(row.converged for row in found.rows if row.construction == "log-pool")
     names = {path.name for path in (tmp_path / "run").rglob("*") if path.is_file()}
     assert "part-000001.parquet" in names
     others = {name for name in names if not name.startswith("part-")}
@@ -222,14 +222,14 @@ def test_a_dry_run_says_cost_and_writes_nothing(run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["mlm", "orders,sweep", "hcb"])
+@pytest.mark.parametrize("method", ["mlm", "orders", "hcb"])
 def test_a_dry_run_counts_what_metrics_read(run, tmp_path: Path, method: str) -> None:
     """A-KL and J are of both tables, whatever the construction reads."""
     small = ("--examples", "3", "--dry-run", "--support", "the,cat,sat,on,a", "--method")
     code, out, _ = run(tmp_path / "run", *small, method)
     assert code == 0
-    # two tables of five tokens, both blanks masked, and what sweep asks for beyond them
-    assert re.search(r"each (11|6\d) forward passes", out)
+    # two tables of five tokens, both blanks masked
+    assert re.search(r"each 11 forward passes", out)
 
 
 @pytest.mark.slow

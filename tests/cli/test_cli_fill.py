@@ -47,15 +47,6 @@ def test_all_methods_once_each(fill, results):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [("arnold-gokhale", "ag"), ("Besag", "hcb"), ("markov_field", "mrf"), ("independent", "mlm")],
-)
-def test_aliases_go_by_their_short_names(given, name, fill):
-    assert rows(fill(PAIR, "--method", given)[0])[0][1] == name
-
-
-@pytest.mark.slow
 def test_json_holds_what_python_returns(results, lm):
     assert results(PAIR, "--top", "4")["results"]["log-pool"]["fills"] == lm.fill(PAIR, top=4)
     for fill in results(PAIR)["results"]["log-pool"]["fills"]:
@@ -254,7 +245,7 @@ def started(folder: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.slow
 def test_control_c_ends_a_long_run_after_its_cost_was_said(folder, tmp_path):
     log = tmp_path / "log"
-    long = ["--method", "ag-paper", "--steps", str(10**9)]
+    long = ["--method", "ag", "--steps", str(10**9)]
     process = killable.start(["fill", PAIR, "-m", folder, *long], log)
     while not (log.exists() and "forward passes" in log.read_text()):
         assert process.exitcode is None, log.read_text()

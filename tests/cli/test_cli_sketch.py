@@ -50,10 +50,8 @@ def test_all_methods_are_those_that_can_be_estimated(run, capsys):
     assert code == 0
     assert out.split("\n")[0].split()[1::2] == [
         "mlm",
-        "pseudo-gibbs",
         "log-pool",
         "orders",
-        "sweep",
     ]
 
 

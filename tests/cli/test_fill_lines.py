@@ -160,7 +160,7 @@ BAD = [
     ({"text": 3}, "its field 'text' is a string, not 3"),
     ({}, "has no 'text'; it has no key at all"),
     ({"text": "\ud800"}, "half of a surrogate pair"),
-    ({"text": ONE, "method": "besga"}, "did you mean 'besag'?"),
+    ({"text": ONE, "method": "hbc"}, "did you mean 'hcb'?"),
     ({"text": ONE, "method": 3}, "a method is one of"),
     ({"text": ONE, "support": True}, "or a list of tokens, not True"),
     ({"text": ONE, "support": {"x": 3}}, "support names blank 'x'; this text has blanks 0 to 0"),

@@ -1,6 +1,7 @@
 """More than two blanks: every construction against its definition, and the laws that they share."""
 
 import math
+import warnings
 from functools import cache
 
 import numpy as np
@@ -14,6 +15,7 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 import unmask
 from unmask import LanguageModel, Settings, Support
 from unmask.constructions import construct, constructions_of
+from unmask.errors import UndeterminedWarning
 from unmask.joints.lazy_orders import LazyOrders
 from unmask.model.row_reader import RowReader
 from unmask.tables.candidate_tables import CandidateTables
@@ -27,7 +29,7 @@ AXES = {
     4: [[0, 3]] * 3 + [[2, 1, 5]],
 }
 EVERY = constructions_of(3)
-RECOVER = ("hcb", "ag", "weighted-ag", "pseudo-gibbs", "log-pool", "orders")
+RECOVER = ("hcb", "log-pool", "orders")
 
 
 def toy(blanks: int, *, size: int = 6, noise: float = 0.0, seed: int = 0) -> LanguageModel:
@@ -63,10 +65,7 @@ def expected(name: str, given: reference.Given, shape: tuple[int, ...]) -> np.nd
         "mlm": lambda: reference.independent(given, shape),
         "mrf": lambda: reference.markov_field(given, shape),
         "hcb": lambda: reference.besag(given, shape, pivot, list(range(blanks))[::-1]),
-        "ag-paper": lambda: reference.steps(given, shape, 50),
-        "ag": lambda: reference.steps(given, shape, 20_000),
-        "weighted-ag": lambda: reference.weighted_ag(given, shape),
-        "pseudo-gibbs": lambda: reference.pseudo_gibbs(given, shape),
+        "ag": lambda: reference.steps(given, shape, 50),
         "log-pool": lambda: reference.log_pool(given, shape),
         "orders": lambda: reference.orders(given, shape),
     }[name]()
@@ -184,11 +183,12 @@ def locked(blanks: int, leak: float) -> ToyMaskedLM:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("leak", [1e-2, 1e-4, 1e-6, 1e-9, 1e-12, 1e-16, 1e-30, 1e-100])
-@pytest.mark.parametrize("name", ["ag", "weighted-ag", "pseudo-gibbs", "log-pool"])
-def test_solvers_cross_between_blocks_that_hardly_meet_or_say_so(name: str, leak: float) -> None:
+def test_the_pool_crosses_between_blocks_that_hardly_meet_or_says_so(leak: float) -> None:
     model = locked(3, leak)
     lm = LanguageModel(model, ToyTokenizer(4))
-    joint = lm.joint(text(3), method=name, support=[0, 1, 2, 3], settings=QUIET)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndeterminedWarning)
+        joint = lm.joint(text(3), method="log-pool", support=[0, 1, 2, 3], settings=QUIET)
     away = np.abs(probabilities(joint) - model.joint).sum() / 2
     if leak >= 1e-6:
         assert joint.diagnostics["converged"] is True
@@ -199,13 +199,12 @@ def test_solvers_cross_between_blocks_that_hardly_meet_or_say_so(name: str, leak
 @pytest.mark.slow
 @pytest.mark.parametrize("leak", [1e-6, 1e-12, 1e-16, 1e-30])
 def test_modes_of_one_fill_each_are_weighed_or_not_claimed(leak: float) -> None:
-    """k contexts that lock in one fill have more ties among them than a tree has."""
     table = np.full((3, 3, 3), leak)
     table[[0, 1, 2], [0, 1, 2], [0, 1, 2]] = (0.6, 0.3, 0.1)
     lm = LanguageModel(ToyMaskedLM(table), ToyTokenizer(3))
-    for name, joint in lm.joints(text(3), methods=["ag", "log-pool"], support=[0, 1, 2]).items():
-        away = np.abs(probabilities(joint) - table / table.sum()).sum() / 2
-        assert joint.diagnostics["converged"] is False or away < 1e-3, name
+    joint = lm.joint(text(3), method="log-pool", support=[0, 1, 2])
+    away = np.abs(probabilities(joint) - table / table.sum()).sum() / 2
+    assert joint.diagnostics["converged"] is False or away < 1e-3
 
 
 @pytest.mark.slow
@@ -262,7 +261,13 @@ def test_the_path_decides_what_besag_costs() -> None:
 
 @pytest.mark.parametrize(
     ("blanks", "method", "support"),
-    [(1, "mlm", 3), (2, "ag", 3), (3, "ag", 3), (3, "orders", 3), (4, "orders", "auto")],
+    [
+        (1, "mlm", 3),
+        (2, "log-pool", 3),
+        (3, "log-pool", 3),
+        (3, "orders", 3),
+        (4, "orders", "auto"),
+    ],
 )
 def test_growing_candidates_is_counted(blanks: int, method: str, support: object) -> None:
     lm = toy(blanks)
@@ -302,7 +307,7 @@ def test_orders_alone_range_over_everything_unless_told() -> None:
     ("options", "said"),
     [
         ({"method": "orders", "mean": "bogus"}, "mean is arithmetic or geometric"),
-        ({"method": "ag-paper", "steps": 0}, "steps"),
+        ({"method": "ag", "steps": 0}, "steps"),
         ({"method": "hcb", "path": [0, 1, 2, None]}, "each once"),
         ({"support": {5: 3}}, "this text has blanks 0 to 2"),
         ({"support": torch.tensor([9])}, "not among the 6 tokens"),
@@ -499,10 +504,8 @@ def test_five_blanks_are_filled_without_being_told_how() -> None:
 
 
 def test_what_there_is_only_for_two_blanks() -> None:
-    with pytest.raises(unmask.MethodError, match="sweep takes two blanks"):
-        toy(3).joint(text(3), method="sweep", settings=QUIET)
-    with pytest.raises(unmask.MethodError, match="no option 'pseudo_counts'"):
-        toy(3).joint(text(3), method="ag", pseudo_counts=1.0, settings=QUIET)
+    with pytest.raises(unmask.MethodError, match="no option 'pivot_axis'"):
+        toy(3).joint(text(3), method="hcb", pivot_axis=1, settings=QUIET)
 
 
 # --- a trained model ---------------------------------------------------------------------------

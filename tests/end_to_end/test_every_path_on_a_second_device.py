@@ -25,7 +25,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import unmask
 from unmask import Joint, Settings, Sketch, cli
 from unmask.constructions import CONSTRUCTIONS, constructions_of
-from unmask.constructions.solvers import pair_passes
 from unmask.evaluation.run import read_run
 from unmask.model import devices
 
@@ -226,7 +225,7 @@ def _(place: Place) -> object:
 
 @path("joints of six blanks")
 def _(place: Place) -> object:
-    names = ["mlm", "log-pool", "pseudo-gibbs", "orders"]
+    names = ["mlm", "log-pool", "ag", "orders"]
     found = place.lm.joints(SIX, methods=names, support=WORDS[:2], settings=QUIET)
     found = {name: joint.marginal(0, 3, 5) for name, joint in found.items()}
     lazy = place.lm.joint(SIX, method="orders", support="vocabulary", settings=QUIET)
@@ -237,8 +236,7 @@ def _(place: Place) -> object:
 def _(place: Place) -> object:
     options = {
         "hcb": {"pivot": "sat"},
-        "ag-paper": {"steps": 7},
-        "sweep": {"contexts": 5},
+        "ag": {"steps": 7},
     }
     how = {"support": "no-special", "settings": QUIET, "options": options}
     return summaries(place.lm.joints(TWO, methods=list(options), **how))
@@ -252,14 +250,14 @@ def _(place: Place) -> object:
 @path("joints in factored tables, streamed")
 def _(place: Place) -> object:
     how = Settings(batch_size=64, memory_limit=0, progress=False)
-    names = ["mrf-logit", "ag", "pseudo-gibbs", "log-pool"]
+    names = ["mrf-logit", "ag", "log-pool"]
     return summaries(place.lm.joints(TWO, methods=names, settings=how))
 
 
 @path("joints in half precision")
 def _(place: Place) -> object:
     how = Settings(batch_size=64, half_tables=True, progress=False)
-    found = place.lm.joints(TWO, methods=["ag", "log-pool", "pseudo-gibbs"], settings=how)
+    found = place.lm.joints(TWO, methods=["ag", "log-pool"], settings=how)
     return [(joint.entropy(), joint.incompatibility()) for joint in found.values()]
 
 
@@ -329,7 +327,7 @@ def _(place: Place) -> object:
     texts, pairs = [TWO, "the [MASK] [MASK] on the hat."], [("sat", "on"), ("dog", "ran")]
     return [
         place.lm.log_prob(texts, pairs, method=method, settings=QUIET)
-        for method in ("orders", "sweep", "mlm")
+        for method in ("orders", "mlm")
     ]
 
 
@@ -422,7 +420,7 @@ def _(place: Place) -> object:
 
 @contextmanager
 def stand_in() -> Iterator[None]:
-    """The stand-in is a GPU to the package, but for what torch would compile for one."""
+    """The stand-in is a GPU to the package."""
     strict_device.install()
     before = torch.__future__.get_swap_module_params_on_conversion()
     # torch changes where the numbers of a parameter are; of a tensor class it replaces the tensor
@@ -430,7 +428,6 @@ def stand_in() -> Iterator[None]:
     # attention fused on one device alone would round otherwise
     with pytest.MonkeyPatch.context() as patch, sdpa_kernel(SDPBackend.MATH):
         patch.setattr(devices, "_GPUS", {devices.GPU, strict_device.NAME})
-        patch.setattr(pair_passes, "is_gpu", lambda _: False)
         yield
     torch.__future__.set_swap_module_params_on_conversion(before)
 

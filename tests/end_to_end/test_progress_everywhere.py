@@ -22,7 +22,6 @@ PATHS: dict[str, Ask] = {
     "joint over proposed candidates": lambda lm, how: lm.joint(TWO, support=4, settings=how),
     "joints": lambda lm, how: lm.joints(TWO, methods=["mlm", "hcb"], settings=how),
     "a pair of orders": lambda lm, how: lm.joint(TWO, method="orders", settings=how).top(2),
-    "a pair of sweep": lambda lm, how: lm.joint(TWO, method="sweep", settings=how).top(2),
     "tables": lambda lm, how: lm.tables(TWO, settings=how).both(),
     "fill": lambda lm, how: lm.fill(TWO, settings=how),
     "fill with targets": lambda lm, how: lm.fill(TWO, targets=["sat", "mat"], settings=how),

@@ -179,13 +179,9 @@ def antibody_joints(antiberty) -> dict[str, np.ndarray]:
         "mrf": reference.mrf(A, B),
         "mrf-logit": reference.mrf_logit(logits_A, logits_B),
         "hcb": reference.hcb(A, B, (int(m_a.argmax()), int(m_b.argmax()))),
-        "ag-paper": reference.ag(A, B, 50),
-        "ag": reference.ag_minimum(A, B, m_a, m_b),
-        "weighted-ag": reference.weighted_ag(A, B, m_a, m_b),
-        "pseudo-gibbs": reference.pseudo_gibbs(A, B),
+        "ag": reference.ag(A, B, 50),
         "log-pool": reference.log_pool(A, B),
         "orders": reference.orders(A, B, m_a, m_b, "arithmetic"),
-        "sweep": reference.sweep(A, B, m_a, m_b, 25, 0.02),
     }
 
 

@@ -48,9 +48,8 @@ def defined_joints(logits_A, logits_B, masked_a, masked_b) -> dict[str, np.ndarr
         "mrf": reference.mrf(A, B),
         "mrf-logit": reference.mrf_logit(logits_A, logits_B),
         "hcb": reference.hcb(A, B, pivot),
-        "ag-paper": reference.ag(A, B, STEPS),
+        "ag": reference.ag(A, B, STEPS),
         "orders": reference.orders(A, B, m_a, m_b, "arithmetic"),
-        "sweep": reference.sweep(A, B, m_a, m_b, 25, 0.02),
     }
 
 

@@ -28,12 +28,12 @@ def test_a_plan_is_read_back_as_it_was(changes: dict[str, object]) -> None:
 
 
 def test_labels_carry_the_options() -> None:
-    assert [one.label for one in a_plan().constructions] == ["mlm", "ag-paper(steps=20)"]
+    assert [one.label for one in a_plan().constructions] == ["mlm", "ag(steps=20)"]
 
 
 def test_an_option_as_it_is_anyway_makes_no_other_construction() -> None:
-    found = constructions(["ag-paper", "sweep"], {"ag-paper": {"steps": 50}, "sweep": {"floor": 0}})
-    assert [one.label for one in found] == ["ag-paper", "sweep(floor=0)"]
+    found = constructions(["ag", "hcb"], {"ag": {"steps": 50}, "hcb": {"pivot_axis": 1}})
+    assert [one.label for one in found] == ["ag", "hcb(pivot_axis=1)"]
 
 
 def test_a_label_is_that_of_the_plan_as_it_is_read_back() -> None:

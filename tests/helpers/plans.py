@@ -36,7 +36,7 @@ def a_plan(**changes: object) -> EvaluationPlan:
             refused={"random": {"too short": 2}},
         ),
         support="vocabulary",
-        constructions=(LabelledMethod("mlm", {}), LabelledMethod("ag-paper", {"steps": 20})),
+        constructions=(LabelledMethod("mlm", {}), LabelledMethod("ag", {"steps": 20})),
     )
     return replace(plan, **changes)
 

@@ -6,7 +6,7 @@ tables of probabilities; nothing is shared with the library, nothing is fast.
 
 import numpy as np
 from numpy.typing import NDArray
-from reference_solvers import bradley_terry, stationary
+from reference_law import stationary
 from scipy.special import xlog1py
 
 Table = NDArray[np.float64]
@@ -76,58 +76,9 @@ def ag_converged(A: Table, B: Table, *, tolerance: float = 1e-13, limit: int = 2
     raise AssertionError(f"still moving by {moved} after {limit} steps")
 
 
-def ag_minimum(A: Table, B: Table, m_a: Table, m_b: Table) -> Table:
-    """The same minimum, to which the start m makes no difference."""
-    x, y = bradley_terry(A, B, np.log(m_a), np.log(m_b))
-    return balanced(A + B, x, y)
-
-
-def regularised_ag(
-    A: Table, B: Table, m_a: Table, m_b: Table, strength: float, p_a: Table, p_b: Table
-) -> Table:
-    """The fit as if the conditionals of the joint p_a p_b had been seen too, `strength` times.
-
-    The further counts only move the marginals; pairs are weighted by A + B as ever.
-    """
-    P_A, P_B = np.outer(p_a, np.ones_like(p_b)), np.outer(np.ones_like(p_a), p_b)
-    x, y = bradley_terry(A + strength * P_A, B + strength * P_B, np.log(m_a), np.log(m_b))
-    return balanced(A + B, x, y)
-
-
-def regularised_objective(
-    A: Table, B: Table, x: Table, y: Table, strength: float, p_a: Table, p_b: Table
-) -> float:
-    """G at x = log r_a, y = log r_b."""
-    counts = A + B + strength * (p_a[:, None] + p_b)
-    G = (counts * np.logaddexp(-x[:, None], -y)).sum() + (1 + strength) * (x.sum() + y.sum())
-    return float(G)
-
-
-def weighted_ag(A: Table, B: Table, m_a: Table, m_b: Table) -> Table:
-    """The minimum of the divergences of all contexts, each weighted by its probability in m.
-
-    In x = log(r_a / m_a), y = log(r_b / m_b) it is the same fit with weighted counts.
-    """
-    A_weighted, B_weighted = m_b * A, m_a[:, None] * B
-    x, y = bradley_terry(A_weighted, B_weighted, np.zeros_like(m_a), np.zeros_like(m_b))
-    return balanced(A_weighted + B_weighted, x, y)
-
-
-def balanced(counts: Table, x: Table, y: Table) -> Table:
-    """counts / (e^-x + e^-y), normalised."""
-    log_joint = np.log(counts) - np.logaddexp(-x[:, None], -y)
-    return softmax(log_joint, (0, 1))
-
-
 def ag_objective(A: Table, B: Table, joint: Table) -> float:
     """The sum of the divergences of every unary conditional."""
     return sum_of_kl(A, joint / joint.sum(0), 0) + sum_of_kl(B, joint / joint.sum(1)[:, None], 1)
-
-
-def weighted_ag_objective(A: Table, B: Table, m_a: Table, m_b: Table, joint: Table) -> float:
-    """The same sum with each context weighted by its doubly masked probability."""
-    kl_A, kl_B = kl(A, joint / joint.sum(0), 0), kl(B, joint / joint.sum(1)[:, None], 1)
-    return float(m_b @ kl_A + m_a @ kl_B)
 
 
 def sum_of_kl(p: Table, q: Table, axis: int) -> float:
@@ -136,12 +87,6 @@ def sum_of_kl(p: Table, q: Table, axis: int) -> float:
 
 def kl(p: Table, q: Table, axis: int) -> Table:
     return (p * (np.log(p) - np.log(q))).sum(axis)
-
-
-def pseudo_gibbs(A: Table, B: Table) -> Table:
-    """The law of resampling one blank, drawn at random, from its conditional for ever."""
-    r_a, r_b = stationary(A, B)
-    return (A * r_b + B * r_a[:, None]) / 2
 
 
 def log_pool(A: Table, B: Table) -> Table:
@@ -158,19 +103,6 @@ def orders(A: Table, B: Table, m_a: Table, m_b: Table, mean: str) -> Table:
         return (b_first + a_first) / 2
     joint = np.sqrt(b_first) * np.sqrt(a_first)
     return joint / joint.sum()
-
-
-def sweep(A: Table, B: Table, m_a: Table, m_b: Table, contexts: int, floor: float) -> Table:
-    """Each marginal by one step of sampling from the other blank's likeliest tokens."""
-    r_b = (1 - floor) * mean_of_likeliest(B, m_a, contexts) + floor * m_b
-    r_a = (1 - floor) * mean_of_likeliest(A.T, m_b, contexts) + floor * m_a
-    return (A * r_b + B * r_a[:, None]) / 2
-
-
-def mean_of_likeliest(rows: Table, weights: Table, number: int) -> Table:
-    """The weighted mean of the rows of largest weight; among equals the first come first."""
-    likeliest = sorted(range(len(weights)), key=lambda row: (-weights[row], row))[:number]
-    return weights[likeliest] @ rows[likeliest] / weights[likeliest].sum()
 
 
 def incompatibility(A: Table, B: Table) -> float:

@@ -61,32 +61,15 @@ def besag(given: Given, shape: tuple[int, ...], pivot: tuple[int, ...], path: li
     return from_function(shape, score)
 
 
-def steps(
-    given: Given,
-    shape: tuple[int, ...],
-    count: int,
-    start: Table | None = None,
-    weights: list[Table] | None = None,
-) -> Table:
-    """Steps of Arnold and Gokhale; `weights` of the contexts of each blank, 1 if there are none."""
+def steps(given: Given, shape: tuple[int, ...], count: int) -> Table:
+    """Steps of Arnold and Gokhale."""
     each = conditionals(given, shape)
-    counts = [np.ones(())] * len(shape) if weights is None else weights
-    wins = np.sum([w * q for w, q in zip(counts, each, strict=True)], axis=0)
-    mu = normalised(np.ones(shape)) if start is None else start
+    wins = np.sum(each, axis=0)
+    mu = normalised(np.ones(shape))
     for _ in range(count):
-        inverse = sum(w / mu.sum(axis=t, keepdims=True) for t, w in enumerate(counts))
+        inverse = sum(1 / mu.sum(axis=t, keepdims=True) for t in range(len(shape)))
         mu = normalised(wins / inverse)
     return mu
-
-
-def masked_weights(given: Given, shape: tuple[int, ...]) -> list[Table]:
-    """How likely the tokens of each context are, each by itself with all blanks masked."""
-    likely = independent(given, shape)
-    return [likely.sum(axis=t, keepdims=True) for t in range(len(shape))]
-
-
-def weighted_ag(given: Given, shape: tuple[int, ...]) -> Table:
-    return steps(given, shape, 20_000, weights=masked_weights(given, shape))
 
 
 def objective(given: Given, log_mu: Table) -> float:

@@ -14,7 +14,7 @@ from unmask.queries.pair_log_probs import pair_log_probs
 SIZE, MASK = 7, 7
 
 
-METHODS = ["mlm", "orders", "sweep"]
+METHODS = ["mlm", "orders"]
 
 
 WHOLE = Support.of(f"t{i}" for i in range(SIZE))

@@ -148,7 +148,7 @@ def test_an_option_that_is_misspelt_is_guessed(text, lm) -> None:
     with pytest.raises(UnmaskError, match=wanted):
         lm.log_prob([PAIR], [("cat", "mat")], method="orders", suport=20)
     with pytest.raises(UnmaskError, match="has no option 'step'; did you mean steps"):
-        lm.joint(text, method="ag-paper", step=3)
+        lm.joint(text, method="ag", step=3)
     with pytest.raises(UnmaskError, match="has no option 'xyzzy'; it takes none"):
         lm.joint(text, xyzzy=3)
 

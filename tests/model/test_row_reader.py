@@ -9,8 +9,7 @@ from torch import Tensor
 from toy_lm import ToyMaskedLM, toy_joint
 
 import unmask
-from unmask import Settings, Support, logspace
-from unmask.constructions.sweep import _likeliest
+from unmask import Settings, Support
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.output_layer import OutputEmbedding
 from unmask.queries.pair_log_probs import PairReader, PairRows
@@ -51,38 +50,15 @@ def wide_rows(texts: int, *axes: Support) -> PairRows:
 def test_exponentials_in_float32_are_exact_enough(scale: float):
     texts, axis, model = 40, numbered(torch.arange(60_000)), WideLM(60_000, scale=scale)
     rows = wide_rows(texts, axis, axis)
-    found = PairReader(model, (axis, axis), Settings()).read(rows).log_probs
+    found = PairReader(model, (axis, axis), Settings()).read(rows)
     logits = torch.stack([model.logits(i) for i in range(texts)]).double()
     expected = torch.log_softmax(logits, dim=1).gather(1, rows.places)
     torch.testing.assert_close(found, expected, atol=3e-7, rtol=0)
 
 
-# with few values the cut falls among equals
-@pytest.mark.slow
-@pytest.mark.parametrize("levels", [None, 1, 4])
-@pytest.mark.parametrize("cells", [7, 300, 2**20])
-@pytest.mark.parametrize("contexts", [1, 25, 400])
-def test_contexts_are_the_likeliest_and_of_equals_the_first(
-    monkeypatch, levels: int | None, cells: int, contexts: int
-):
-    whole, part = numbered(torch.arange(300)), numbered(torch.arange(299, 99, -1))
-    model, texts = WideLM(300, levels=levels), 6
-    monkeypatch.setattr(logspace, "TILE_CELLS", cells)
-    reader = PairReader(model, (whole, part), Settings(batch_size=4))
-    found = reader.read(wide_rows(texts, whole, part), contexts)
-    for blank, axis in enumerate((whole, part)):
-        most = min(contexts, len(axis))
-        for row in range(texts):
-            log_p = torch.log_softmax(model.logits(row)[axis.ids].double(), dim=0)
-            expected = _likeliest(log_p, contexts).sort().values
-            assert found.places[row, blank, :most].tolist() == expected.tolist()
-            logits = model.logits(row)[axis.ids][expected]
-            torch.testing.assert_close(found.logits[row, blank, :most], logits, atol=0, rtol=0)
-
-
 NOT_FINITE = [math.nan, math.inf, -math.inf]
 EVERY_TOKEN = Support.of("abcdefg")
-# the token with the bad number is neither asked for nor likeliest
+# the token with the bad number is not asked for
 TWO_BLANKS = PairRows(
     torch.tensor([[7, 7]]),
     torch.tensor([[0, 1]]),
@@ -91,16 +67,15 @@ TWO_BLANKS = PairRows(
 )
 
 
-def assert_not_finite(model: MaskedLM, contexts: int) -> None:
+def assert_not_finite(model: MaskedLM) -> None:
     reader = PairReader(model, (EVERY_TOKEN, EVERY_TOKEN), Settings())
     with pytest.raises(unmask.NumericsError, match="not finite"):
-        reader.read(TWO_BLANKS, contexts)
+        reader.read(TWO_BLANKS)
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)
 @pytest.mark.parametrize("factored", [True, False])
-@pytest.mark.parametrize("contexts", [0, 3])
-def test_readouts_that_are_not_finite_are_refused(factored: bool, value: float, contexts: int):
+def test_readouts_that_are_not_finite_are_refused(factored: bool, value: float):
     model = ToyMaskedLM(toy_joint(7, 2), factored=factored)
     plain = model.readouts
 
@@ -110,16 +85,15 @@ def test_readouts_that_are_not_finite_are_refused(factored: bool, value: float, 
         return found
 
     model.readouts = one_bad_number
-    assert_not_finite(model, contexts)
+    assert_not_finite(model)
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)
-@pytest.mark.parametrize("contexts", [0, 3])
-def test_an_output_layer_that_is_not_finite_is_refused(value: float, contexts: int):
+def test_an_output_layer_that_is_not_finite_is_refused(value: float):
     model, bias = ToyMaskedLM(toy_joint(7, 2)), torch.zeros(7)
     bias[5] = value
     model.output_embedding = OutputEmbedding(torch.eye(7), bias)
-    assert_not_finite(model, contexts)
+    assert_not_finite(model)
 
 
 # --- positions of each row ---------------------------------------------------------------------

@@ -112,13 +112,13 @@ def test_differences_are_paired_by_example_and_shown_by_distance() -> None:
             pairwise_nll=100.0 * place + shift * (1 + place // 10),
             unary_nll=50.0 * place,
         )
-        for name, shift in (("mlm", 0.0), ("ag-paper", -0.25), ("orders", 1.0))
+        for name, shift in (("mlm", 0.0), ("ag", -0.25), ("orders", 1.0))
         for place in range(20)
     ]
-    rows[25] = a_row(5, construction="ag-paper", positions=(1, 2), reason="broken")
+    rows[25] = a_row(5, construction="ag", positions=(1, 2), reason="broken")
     found = differences_by_distance(rows, "mlm", resampling=QUICK, least_count=5)
     # orders is not among those that are drawn
-    assert [(one.group.construction, one.baseline) for one in found] == [("ag-paper", "mlm")] * 2
+    assert [(one.group.construction, one.baseline) for one in found] == [("ag", "mlm")] * 2
     assert [(one.first, one.last, one.examples) for one in found] == [(0, 0, 9), (1, 1, 10)]
     assert [one["pairwise_nll"].value for one in found] == pytest.approx([-0.25, -0.5])
     # without pairs, intervals would be hundreds of nats wide
@@ -130,8 +130,8 @@ def test_differences_are_paired_by_example_and_shown_by_distance() -> None:
 @pytest.mark.parametrize(
     ("names", "baseline", "drawn"),
     [
-        (CONSTRUCTIONS, "mlm", ["ag-paper", "hcb", "mrf", "log-pool"]),
-        (CONSTRUCTIONS, "ag-paper", ["mlm", "hcb", "mrf", "log-pool"]),
+        (CONSTRUCTIONS, "mlm", ["ag", "hcb", "mrf", "log-pool"]),
+        (CONSTRUCTIONS, "ag", ["mlm", "hcb", "mrf", "log-pool"]),
         (["mlm", "orders", "hcb"], "mlm", ["hcb"]),
         (["mlm", "a", "b", "c", "d", "e"], "mlm", ["a", "b", "c", "d"]),
     ],

@@ -36,8 +36,6 @@ def brute_force(
     pair: Sequence[int],
     supports: tuple[Support, Support],
     method: str,
-    contexts: int = 25,
-    floor: float = 0.02,
 ) -> float:
     """One row at a time, whole distributions in float64, by the definitions."""
 
@@ -48,17 +46,11 @@ def brute_force(
         logits = answer(ids, cloze.positions[blank]).double()
         return torch.softmax(logits[supports[blank].ids], dim=0)
 
-    def swept(blank: int, context: Tensor, own: Tensor) -> Tensor:
-        chosen = sorted(range(len(context)), key=lambda i: (-float(context[i]), i))[:contexts]
-        rows = sum(context[i] * distribution(blank, i) for i in chosen)
-        return (1 - floor) * rows / context[chosen].sum() + floor * own
-
     a, b = pair
     m_a, m_b = distribution(0), distribution(1)
     if method == "mlm":
         return math.log(m_a[a] * m_b[b])
-    r_a, r_b = (m_a, m_b) if method == "orders" else (swept(0, m_b, m_a), swept(1, m_a, m_b))
-    return math.log((distribution(0, b)[a] * r_b[b] + distribution(1, a)[b] * r_a[a]) / 2)
+    return math.log((distribution(0, b)[a] * m_b[b] + distribution(1, a)[b] * m_a[a]) / 2)
 
 
 def expected_scores(answer, method: str, supports, clozes=CLOZES, **options: Any) -> list[float]:
@@ -80,14 +72,6 @@ def test_pairs_are_scored_as_defined(method: str, which: str, factored: bool):
     found = scores(toy(factored=factored), method, SUPPORTS[which])
     assert_near(found, expected_scores(toy_answer, method, SUPPORTS[which]))
     assert found.device.type == "cpu"
-
-
-@pytest.mark.parametrize("which", SUPPORTS)
-@pytest.mark.parametrize(("contexts", "floor"), [(1, 0.02), (2, 0.5), (4, 1e-3), (9, 0.02)])
-def test_a_sweep_takes_its_options(which: str, contexts: int, floor: float):
-    options = {"contexts": contexts, "floor": floor}
-    found = scores(toy(), "sweep", SUPPORTS[which], **options)
-    assert_near(found, expected_scores(toy_answer, "sweep", SUPPORTS[which], **options))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -125,9 +109,8 @@ def test_texts_of_several_lengths_share_a_call(bert, capped, method: str, candid
     def answer(ids: list[int], position: int) -> Tensor:
         return lm.model.model(input_ids=torch.tensor([ids])).logits[0, position]
 
-    options = {"contexts": 6} if method == "sweep" else {}
-    found = scores(lm.model, method, supports, clozes, **options)
-    assert_near(found, expected_scores(answer, method, supports, clozes, **options), KERNELS)
+    found = scores(lm.model, method, supports, clozes)
+    assert_near(found, expected_scores(answer, method, supports, clozes), KERNELS)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -140,19 +123,10 @@ def test_the_joint_of_one_text_says_the_same(bert, method: str):
 
 # --- bad input ---------------------------------------------------------------------------------
 
-GOOD = {"clozes": CLOZES[:2], "pairs": [[0, 0], [1, 1]], "method": "sweep"}
+GOOD = {"clozes": CLOZES[:2], "pairs": [[0, 0], [1, 1]], "method": "orders"}
 BAD = [
-    ({"method": "ag"}, unmask.MethodError, r"'ag'.*mlm, orders, sweep.*lm\.joint.*log_prob"),
-    ({"method": "mlm", "options": {"floor": 0.1}}, unmask.MethodError, "mlm.*floor.*takes none"),
-    ({"options": {"steps": 3}}, unmask.MethodError, "sweep.*steps.*contexts, floor"),
-    *[
-        ({"options": {"contexts": contexts}}, unmask.MethodError, "contexts.*from 1")
-        for contexts in (0, -1, 2.5, "3", True, None)
-    ],
-    *[
-        ({"options": {"floor": floor}}, unmask.MethodError, "floor.*between 0 and 1")
-        for floor in (0, 1, -0.1, 1.5, math.nan, "0.1", True, None)
-    ],
+    ({"method": "ag"}, unmask.MethodError, r"'ag'.*mlm, orders.*lm\.joint.*log_prob"),
+    ({"options": {"steps": 3}}, unmask.MethodError, "orders.*steps.*takes none"),
 ]
 
 
@@ -166,7 +140,7 @@ def test_bad_input_is_refused(change, error, says: str):
 
 
 def test_a_method_is_a_name():
-    with pytest.raises(unmask.MethodError, match=r"None.*mlm, orders, sweep"):
+    with pytest.raises(unmask.MethodError, match=r"None.*mlm, orders"):
         rows_per_text(None, (WHOLE, WHOLE))
 
 

@@ -43,11 +43,7 @@ def bert() -> LanguageModel:
 PRICES = [
     ("mlm", (WHOLE, WHOLE), {}, 1),
     ("orders", (WHOLE, WHOLE), {}, 3),
-    ("sweep", (WHOLE, WHOLE), {"contexts": 4}, 11),
-    ("sweep", (A, B), {"contexts": 2}, 7),
-    # no more contexts than there are tokens
-    ("sweep", (A, B), {"contexts": 4}, 4 + 3 + 3),
-    ("sweep", (A, B), {}, 5 + 3 + 3),
+    ("orders", (A, B), {}, 3),
 ]
 
 
@@ -59,9 +55,7 @@ def test_a_text_costs_what_it_should(method: str, supports, options, price: int)
     assert rows_per_text(method, supports, options) == price
 
 
-@pytest.mark.parametrize(
-    ("method", "batches"), [("mlm", [1]), ("orders", [3]), ("sweep", [1, 2 * SIZE + 2])]
-)
+@pytest.mark.parametrize(("method", "batches"), [("mlm", [1]), ("orders", [3])])
 def test_a_single_text_takes_as_few_batches_as_can_be(method: str, batches: list[int]):
     model = toy()
     scores(model, method, clozes=CLOZES[:1])
@@ -70,7 +64,7 @@ def test_a_single_text_takes_as_few_batches_as_can_be(method: str, batches: list
 
 def test_no_texts_cost_nothing():
     model = toy()
-    assert_near(scores(model, "sweep", clozes=[]), [])
+    assert_near(scores(model, "orders", clozes=[]), [])
     assert model.rows_asked == 0
 
 
@@ -109,7 +103,7 @@ def test_nothing_depends_on_what_shares_a_batch_or_a_call(bert, method: str):
 @pytest.mark.parametrize("method", METHODS)
 def test_windows_chunks_and_tiles_do_not_matter(monkeypatch, bert, method: str):
     clozes, supports = mixed_clozes(bert), (bert.support(),) * 2
-    pairs, options = some_pairs(len(clozes), supports), {"contexts": 6}
+    pairs = some_pairs(len(clozes), supports)
 
     def scored(texts) -> Tensor:
         return pair_log_probs(
@@ -119,13 +113,12 @@ def test_windows_chunks_and_tiles_do_not_matter(monkeypatch, bert, method: str):
             supports,
             Settings(batch_size=1),
             method=method,
-            options=options if method == "sweep" else None,
         )
 
     expected = scored(clozes)
     monkeypatch.setattr(scoring, "_TEXTS_PER_WINDOW", 6)
     monkeypatch.setattr(shapes, "TOKENS_PER_CHUNK", 40)
-    # a few columns of one row, fewer than the contexts
+    # a few columns of one row, as few as can be
     monkeypatch.setattr(logspace, "TILE_CELLS", 5)
     assert_near(scored(iter(clozes)), expected)
 
@@ -144,11 +137,11 @@ class CrampedLM(ToyMaskedLM):
 
 def test_out_of_memory_halves_the_batch_for_good_and_changes_nothing():
     model = CrampedLM(toy_joint(SIZE, 4), noise=0.7)
-    found = scores(model, "sweep", (A, B), batch_size=8)
+    found = scores(model, "orders", (A, B), batch_size=8)
     # the masked rows find out, the others know
     assert model.batches[:6] == [8, 4, 2, 2, 2, 2]
     assert set(model.batches[6:]) == {2}
-    assert_near(found, scores(toy(), "sweep", (A, B)), within=1e-12)
+    assert_near(found, scores(toy(), "orders", (A, B)), within=1e-12)
 
 
 def test_one_row_that_does_not_fit_is_refused():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.cli import inputs, many, options, show
 from unmask.cli.command import declared_by, group, option
-from unmask.errors import MethodError, SupportError, UnmaskError
+from unmask.errors import SupportError, UnmaskError
 from unmask.names import RULES
 from unmask.plots.saving import save_figure
 from unmask.printable import printable
@@ -164,7 +164,6 @@ class FillCommand(many.RowsCommand):
         return 0
 
     def _fill_tokens(self, answerer: "Answerer", cloze: "Cloze") -> None:
-        from unmask.tables import kernels
         from unmask.tables.proposals import resolved
         from unmask.text.pieces import one_blank_for_each
 
@@ -203,12 +202,11 @@ class FillCommand(many.RowsCommand):
                     "without --exact the same is estimated from a few hundred forward passes"
                 )
         written = show.as_json if self.json else show.as_table
-        with kernels.for_one_text():
-            joints = lm.joints(cloze, **given)
-            if blanks == 1:
-                # every construction of one blank is the model's own distribution
-                joints = {"mlm": next(iter(joints.values()))}
-            print(written(lm, cloze, joints, self.top), flush=True)
+        joints = lm.joints(cloze, **given)
+        if blanks == 1:
+            # every construction of one blank is the model's own distribution
+            joints = {"mlm": next(iter(joints.values()))}
+        print(written(lm, cloze, joints, self.top), flush=True)
         if self.figure is not None:
             self._draw(joints, self.figure)
         _warn(joints)
@@ -291,8 +289,6 @@ class FillCommand(many.RowsCommand):
             raise SupportError(
                 "--piece-prior ranks words of different numbers of pieces: --targets"
             )
-        if "towards" in self.methods.options and "pseudo_counts" not in self.methods.options:
-            raise MethodError("--towards is what --pseudo-counts pull to; give both")
 
     def _methods(self, blanks: int, support: object) -> list[str]:
         """The constructions of so many blanks; `all` are those that can be computed."""
@@ -306,16 +302,10 @@ def _warn(joints: "dict[str, Joint]") -> None:
     for name, joint in joints.items():
         did = joint.diagnostics
         if did.get("converged") is False:
-            # a residual can be small while groups of tokens that hardly meet are still off
-            bound = did.get("error_bound")
-            why = f"residual {did['residual']:.1g}" if bound is None else f"error below {bound:.1g}"
             options.say(
-                f"{name} has not converged ({why} after {did['passes']} sweeps): treat its "
-                "probabilities as approximate"
+                f"{name} has not converged (residual {did['residual']:.1g} after {did['passes']} "
+                "sweeps): treat its probabilities as approximate"
             )
-    agreement = next(iter(joints.values())).agreement()
-    if agreement is not None and not agreement.converged:
-        options.say("the solver behind J has not converged: treat J as approximate")
 
 
 # --- reading the options -----------------------------------------------------------------------

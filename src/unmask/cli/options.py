@@ -120,7 +120,8 @@ class Running:
         default="4GB",
     )
     half_tables: bool = option(
-        "let solvers read tables in bfloat16: half the memory, probabilities rounded by up to 0.4%",
+        "let ag and the stationary law read tables in bfloat16: half the memory, probabilities "
+        "rounded by up to 0.4%",
         default=False,
     )
     trust_remote_code: bool = option("run code from the model's repository", default=False)
@@ -234,8 +235,8 @@ class Estimation:
 
     exact: bool = option(
         "run every token of the vocabulary, as in the paper; otherwise two blanks over more than "
-        "500 tokens are estimated from a few hundred forward passes, by mlm, pseudo-gibbs, "
-        "log-pool, orders and sweep",
+        "500 tokens are estimated from a few hundred forward passes, by mlm, log-pool "
+        "and orders",
         default=False,
     )
     precision: float | None = option(

@@ -18,9 +18,9 @@ from unmask.errors import MethodError
 from unmask.joints.agreement import Agreement
 from unmask.joints.joint import Joint
 from unmask.joints.sketched import Sketched
-from unmask.names import ALIASES, METHODS
 from unmask.names import DEFAULT_METHOD as DEFAULT_METHOD
 from unmask.names import METHOD_WITHOUT_TABLES as METHOD_WITHOUT_TABLES
+from unmask.names import METHODS
 from unmask.printable import quoted
 from unmask.tables.protocol import Tables
 
@@ -40,12 +40,11 @@ CONSTRUCTIONS: dict[str, Construction] = {
 
 
 def method_name(name: object) -> str:
-    """The short name of a construction, from that or an alias, in any case."""
+    """The short name of a construction, in any case."""
     if not isinstance(name, str):
         hint = "; give a function a name with unmask.register" if callable(name) else ""
         raise MethodError(f"a method is one of {', '.join(_names())}, not {quoted(name)}{hint}")
     plain = name.strip().lower().replace("_", "-")
-    plain = ALIASES.get(plain, plain)
     if plain in CONSTRUCTIONS or plain in registered.REGISTERED:
         return plain
     if not is_importable(name.strip()):
@@ -57,8 +56,7 @@ def method_name(name: object) -> str:
 def no_method(name: object, names: Sequence[str]) -> MethodError:
     """The error of a name that no method has, with the nearest that one has."""
     plain = str(name).strip().lower().replace("_", "-")
-    aliases = (alias for alias, method in ALIASES.items() if method in names)
-    near = difflib.get_close_matches(plain, [*names, *aliases], n=1, cutoff=0.5)
+    near = difflib.get_close_matches(plain, names, n=1, cutoff=0.5)
     hint = f"; did you mean {quoted(near[0])}? Methods" if near else "; methods"
     return MethodError(f"no method {quoted(name)}{hint}: {', '.join(names)}")
 
@@ -108,7 +106,7 @@ def register(name: str, *, needs: Needs | None = None) -> Callable[[Function], F
     """
 
     def add(function: Function) -> Function:
-        if registered.check_name(name) in {*CONSTRUCTIONS, *ALIASES}:
+        if registered.check_name(name) in CONSTRUCTIONS:
             raise MethodError(f"there is a construction {quoted(name)} already; take another name")
         registered.add(name, function, needs)
         return function
@@ -157,7 +155,7 @@ def construct(method: object, tables: Tables, **options: object) -> Joint:
     Args:
         method: Name of a construction.
         tables: What `LanguageModel.tables` gives.
-        **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
+        **options: Options of the construction: `pivot=`, `steps=`, `mean=`.
     Returns:
         The joint, with one axis per blank.
     Raises:
@@ -181,7 +179,7 @@ def build(
         parts = chosen.needs(tables.shape, options)
         tables.elicit(parts.whole, masked=parts.masked)
     joint = chosen.build(tables, **options)
-    # measured when it is read, and only where all tables are there by then: it takes a solver
+    # measured when it is read, and only where all tables are there by then
     return joint.named(name, agreement=partial(_agreement_if_elicited, tables), sketch=sketch)
 
 

@@ -8,12 +8,9 @@ from inspect import Parameter, signature
 from unmask.constructions.needs import Needs, every_table
 from unmask.joints.joint import Joint
 from unmask.printable import quoted
-from unmask.tables.pair_tables import PairTables
 from unmask.text.support import Support
 
 Given = Mapping[str, object]
-# why a sketch does not do, of constructions that come from all contexts
-COUNTS_ALL = "its contexts count whether they are likely or not, and a sketch sees the likely ones"
 NeedsOf = Callable[[tuple[int, ...], Given], Needs]
 
 # arguments of the functions that hand options on: a slip in one of these lands among the options
@@ -40,28 +37,22 @@ class Construction:
     """One way to a joint: `build(tables, **options)`, and what others must know of it.
 
     `needs` is what it reads of tables of a shape, with its options; `meaning` is one line for help
-    and pages. `solver` names the solver that it runs, whose sweeps are part of its cost.
-    It is `sound` if it needs the conditionals alone and gives back the joint that has them, where
-    there is one. `of_two` are the options that only two blanks have; with `only_two` only they have
+    and pages. `of_two` are the options that only two blanks have; with `only_two` only they have
     the construction. `without_tables` says whether any fill can be scored by a few rows, whatever
     the supports. `unsketched` says why a sketch of the vocabulary does not do; empty where it does.
     `check` raises for options that do not fit each other or the number of blanks, and `check_axes`
-    for tokens among them that are not on the axes. `contexts` are the tokens of both blanks that
-    its marginals are computed from: those that a sketch must run if it is to give them.
+    for tokens among them that are not on the axes.
     """
 
     build: Callable[..., Joint]
     meaning: str
     needs: NeedsOf = lambda shape, _: Needs(masked=True, whole=tuple(range(len(shape))))
-    solver: str | None = None
-    sound: bool = False
     of_two: tuple[str, ...] = ()
     only_two: bool = False
     without_tables: Callable[[Given], bool] = lambda _: False
     unsketched: str = "it has not been shown to work with one"
     check: Callable[[Given, int], None] = lambda *_: None
     check_axes: Callable[[Given, tuple[Support, ...]], None] = lambda *_: None
-    contexts: Callable[[PairTables, Given], tuple[list[int], list[int]]] = lambda *_: ([], [])
 
     def options(self, blanks: int = 2) -> dict[str, object]:
         """The options that it takes, with their defaults."""

@@ -93,17 +93,19 @@ def measure(
     support = plan.support if isinstance(plan.support, str) else list(plan.support)
     tables = lm.tables(example.cloze, support=support, settings=run_settings)
     first, second = example.cloze.gold or ()
-    joints, numbers, passes = _metrics(plan, example, tables, (first, second))
+    joints, numbers, apart = _metrics(plan, example, tables, (first, second))
     columns = {
         **_common_columns(plan, example, time.perf_counter() - began),
-        # only where its solver has converged: a rough number would be averaged as a good one
-        "incompatibility": passes.bits if passes.converged else None,
+        "incompatibility": None if apart is None else apart.bits,
         "software": SOFTWARE,
         "device": device_name(lm),
     }
     return [
         ResultRow(
-            **columns, construction=one.label, **numbers[one.method], **_solver(joints[one.method])
+            **columns,
+            construction=one.label,
+            **numbers[one.method],
+            **_convergence(joints[one.method]),
         )
         for one in plan.constructions
     ]
@@ -111,7 +113,7 @@ def measure(
 
 def _metrics(
     plan: EvaluationPlan, example: MaskedPair, tables: PairTables, gold: tuple[int, int]
-) -> tuple[dict[str, Joint], dict[str, dict[str, Any]], Agreement]:
+) -> tuple[dict[str, Joint], dict[str, dict[str, Any]], Agreement | None]:
     """Joints and their numbers by method, and J."""
     methods = {one.method: one.options for one in plan.constructions}
     if plan.sketch is not None:
@@ -129,7 +131,7 @@ def _sketched_metrics(
     whole: PairTables,
     sketch: Sketch,
     gold: tuple[int, int],
-) -> tuple[dict[str, Joint], dict[str, dict[str, Any]], Agreement]:
+) -> tuple[dict[str, Joint], dict[str, dict[str, Any]], Agreement | None]:
     """Joints and their numbers by method, and J: the tables of the vocabulary are not elicited.
 
     The gold tokens are in the head, where masses are probabilities: metrics of the tables of masses
@@ -177,7 +179,7 @@ def _common_columns(plan: EvaluationPlan, example: MaskedPair, seconds: float) -
     }
 
 
-def _solver(joint: Joint) -> dict[str, Any]:
+def _convergence(joint: Joint) -> dict[str, Any]:
     passes, converged = joint.diagnostics.get("passes"), joint.diagnostics.get("converged")
     return {
         "passes": None if passes is None else int(str(passes)),

@@ -62,7 +62,7 @@ class ResultRow:
     without white space, None where the tokenizer keeps no offsets. `support` is "vocabulary" where
     the joint is over all of it. `construction` carries its options, so that two settings of one
     method differ in it. `seconds` are those of the whole example, which all of its rows share.
-    `passes` and `converged` are of constructions with a solver; `software` and `device` are what
+    `passes` and `converged` are of constructions that iterate; `software` and `device` are what
     computed the row. Rows of a sketch are estimates: they have standard errors and the forward
     passes of the example, and no `all_kl`, which averages over contexts that did not run.
     """

@@ -1,8 +1,6 @@
 """Where a worker gets its model, what runs it, and whether it is the one that was planned for."""
 
 from dataclasses import asdict, dataclass
-from importlib import metadata
-from importlib.util import find_spec
 
 import tokenizers
 import torch
@@ -17,14 +15,12 @@ from unmask.loading import load
 from unmask.model import devices
 from unmask.printable import printable
 
-# with numba other code sums over the tables: the same numbers except for the last digits
 SOFTWARE = ", ".join(
     [
         f"unmask {__version__}",
         f"torch {torch.__version__}",
         f"transformers {transformers.__version__}",
         f"tokenizers {tokenizers.__version__}",
-        f"numba {metadata.version('numba')}" if find_spec("numba") else "no numba",
     ]
 )
 # of a model, as errors name them

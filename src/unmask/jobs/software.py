@@ -1,4 +1,4 @@
-"""Which versions computed what: result rows name them in a line, as "torch 2.13.0, no numba".
+"""Which versions computed what: result rows name them in a line, as "torch 2.13.0".
 
 Another version is reported and not rejected: whether the model still computes the same is seen by
 running it, and the rest may differ in the last digits.

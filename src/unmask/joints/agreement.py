@@ -1,4 +1,4 @@
-"""J as a value: a number of bits, whether it is certain, and what it says in plain words."""
+"""J as a value: a number of bits, and what it says in plain words."""
 
 from dataclasses import asdict, dataclass
 
@@ -12,16 +12,15 @@ CLOSE, APART = 0.01, 0.05
 class Agreement:
     """How far two conditionals contradict each other: 0 bits when one joint has both, at most 1.
 
-    `converged` is whether its solver converged; if not, the bits are rough. With more than two
-    blanks it measures how far all their conditionals contradict each other, and is still at most 1.
+    With more than two blanks it measures how far all their conditionals contradict each other, and
+    is still at most 1.
 
     Examples:
-        >>> joint.agreement().converged
-        True
+        >>> joint.agreement().blanks
+        2
     """
 
     bits: float
-    converged: bool = True
     blanks: int = 2
 
     def __str__(self) -> str:

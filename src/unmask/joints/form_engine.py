@@ -1,4 +1,4 @@
-"""An engine over a form of both tables; compiled sweeps sum over it where they can."""
+"""An engine over a form of both tables."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,6 @@ from torch import Tensor
 
 from unmask.errors import SupportError
 from unmask.joints.engine import Engine
-from unmask.joints.form_sums import FormSums, can_compile, compiled_for, compiled_sums
 from unmask.joints.forms import Form, Product, by_axis
 from unmask.joints.joint import Joint
 from unmask.lazy import computed_once
@@ -32,28 +31,19 @@ class FormEngine(Engine):
         return self.form.scores(self.tables, rows)
 
     @computed_once
-    def _sums(self) -> FormSums | None:
-        if not (compiled_for(self.tables) and can_compile(self.form, self.shape)):
-            return None
-        return compiled_sums({"": self.form}, self.tables, entropies=True)[0][""]
-
-    @computed_once
     def log_marginals(self) -> tuple[Tensor, ...]:
         """Log-sums over the other blank."""
         if (apart := self._factors()) is not None:
             log_total_a, log_total_b = (torch.logsumexp(log, 0) for log in apart)
             return apart[0] + log_total_b, apart[1] + log_total_a
-        sums = self._sums
-        return super().log_marginals if sums is None else (sums.log_a, sums.log_b)
+        return super().log_marginals
 
     @computed_once
     def entropy(self) -> float:
         """Shannon entropy of the normalised joint, in nats."""
         if (apart := self._factors()) is not None:
             return sum(float(-(log.exp() * log).sum()) for log in map(_normalised, apart))
-        sums = self._sums
-        ready = None if sums is None else sums.entropy
-        return super().entropy if ready is None else ready
+        return super().entropy
 
     def log_marginal(
         self, axes: Sequence[int], given: Mapping[int, int] | None = None

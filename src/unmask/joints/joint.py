@@ -418,7 +418,8 @@ class Joint(Guessable):
         """J, in bits: how far the conditionals that this was built from contradict each other.
 
         Returns:
-            0 when one distribution has both, at most 1; None unless both tables were computed.
+            0 when one distribution has both, at most 1; None unless both tables were computed, and
+            where these do not determine it.
         Examples:
             >>> round(joint.incompatibility(), 3)
             0.012
@@ -426,10 +427,10 @@ class Joint(Guessable):
         return agreement.bits if (agreement := self.agreement()) else None
 
     def agreement(self) -> Agreement | None:
-        """J with its meaning in plain words, and whether its solver converged.
+        """J with its meaning in plain words.
 
         Returns:
-            None unless both tables were computed.
+            None unless both tables were computed, and where these do not determine it.
         Examples:
             >>> joint.agreement().words()
             'the two conditionals agree roughly: small differences of probability mean little'

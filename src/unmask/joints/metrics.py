@@ -9,18 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from unmask.errors import SupportError, UnmaskError
 from unmask.joints.form_engine import FormEngine
-from unmask.joints.form_sums import (
-    Entropies,
-    FormSums,
-    can_compile,
-    compiled_for,
-    compiled_sums,
-    streamed_sums,
-)
 from unmask.joints.joint import Joint
+from unmask.logspace import log_sum_exp_by_column, log_zeros
 from unmask.printable import quoted
 from unmask.tables.pair_tables import PairTables
 from unmask.text.support import Support, Token
@@ -80,10 +75,13 @@ def pair_metrics(
             raise SupportError(f"the joint {quoted(name)} is not over the tokens of these tables")
     place = a, b = tables.supports[0].index(gold[0]), tables.supports[1].index(gold[1])
     tables.both()
-    parts = _reduced(joints, tables)
+    sums, entropies = _summed(joints, tables)
     log_a, log_b = tables.a_given_b.log_prob_at(b)[a], tables.b_given_a.log_prob_at(a)[b]
     own_unary = -float(log_a + log_b) / 2
-    return {name: _metrics(joint, *parts[name], place, own_unary) for name, joint in joints.items()}
+    return {
+        name: _metrics(joint, sums[name], entropies, place, own_unary)
+        for name, joint in joints.items()
+    }
 
 
 def perplexity(nlls: Iterable[float]) -> float:
@@ -105,33 +103,70 @@ def perplexity(nlls: Iterable[float]) -> float:
     return math.exp(math.fsum(values) / len(values))
 
 
-def _reduced(
-    joints: Mapping[str, Joint], tables: PairTables
-) -> dict[str, tuple[FormSums, Entropies]]:
-    """The sums over all joints: compiled for those that can be, then the rest in one pass.
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums over the cells of an unnormalised joint w.
 
-    Each with the entropies of the same cells, which half precision rounds.
+    `log_a` and `log_b` are the logarithms of its sums over the other blank; `cross_a` is the mean
+    of log w under q(a | b), a number per context b, and `cross_b` under q(b | a).
     """
-    forms = {
-        name: joint.engine.form
-        for name, joint in joints.items()
-        if isinstance(joint.engine, FormEngine)
-        and joint.engine.tables is tables
-        and compiled_for(tables)
-        and can_compile(joint.engine.form, tables.shape)
+
+    log_a: Float[Tensor, " a"]
+    log_b: Float[Tensor, " b"]
+    cross_a: Float[Tensor, " b"]
+    cross_b: Float[Tensor, " a"]
+
+    def add(
+        self,
+        rows: slice,
+        scores: Float[Tensor, "block b"],
+        a_given_b: Float[Tensor, "block b"],
+        b_given_a: Float[Tensor, "block b"],
+    ) -> None:
+        """Fold some rows in."""
+        self.log_a[rows] = torch.logsumexp(scores, dim=1)
+        self.log_b[:] = log_sum_exp_by_column(self.log_b, scores)
+        self.cross_a.add_((a_given_b * scores).sum(dim=0))
+        self.cross_b[rows] = (b_given_a * scores).sum(dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Entropies:
+    """Negative entropies of the model's own conditionals, a number per context."""
+
+    of_a: Float[Tensor, " b"]
+    of_b: Float[Tensor, " a"]
+
+
+def _summed(joints: Mapping[str, Joint], tables: PairTables) -> tuple[dict[str, _Sums], _Entropies]:
+    """The sums over all joints and the tables' own entropies, in one sweep."""
+    (rows, columns), device = tables.shape, tables.a_given_b.logits.device
+
+    def zeros(size: int) -> Tensor:
+        return torch.zeros(size, dtype=torch.float64, device=device)
+
+    entropies = _Entropies(zeros(columns), zeros(rows))
+    sums = {
+        name: _Sums(
+            log_zeros(rows, device=device),
+            log_zeros(columns, device=device),
+            zeros(columns),
+            zeros(rows),
+        )
+        for name in joints
     }
-    rest = {name: joint.scores for name, joint in joints.items() if name not in forms}
-    by_name: dict[str, tuple[FormSums, Entropies]] = {}
-    for sums, entropies in (
-        *([compiled_sums(forms, tables, entropies=False)] if forms else []),
-        *([streamed_sums(rest, tables)] if rest else []),
-    ):
-        by_name |= {name: (one, entropies) for name, one in sums.items()}
-    return by_name
+    for block in tables.blocks():
+        tile = tables.tile(block)
+        a_given_b, b_given_a = tile.log_a_given_b.exp(), tile.log_b_given_a.exp()
+        entropies.of_a.add_((a_given_b * tile.log_a_given_b).sum(dim=0))
+        entropies.of_b[block] = (b_given_a * tile.log_b_given_a).sum(dim=1)
+        for name, joint in joints.items():
+            sums[name].add(block, joint.scores(block), a_given_b, b_given_a)
+    return sums, entropies
 
 
 def _metrics(
-    joint: Joint, sums: FormSums, entropies: Entropies, gold: tuple[int, int], own_unary: float
+    joint: Joint, sums: _Sums, entropies: _Entropies, gold: tuple[int, int], own_unary: float
 ) -> PairMetrics:
     a, b = gold
     at_gold = float(joint.scores(slice(a, a + 1))[0, b])
@@ -140,7 +175,7 @@ def _metrics(
     independent = isinstance(joint.engine, FormEngine) and joint.engine.is_independent()
     unary = -(2 * at_gold - float(sums.log_a[a]) - float(sums.log_b[b])) / 2
     return PairMetrics(
-        pairwise_nll=-(at_gold - sums.log_normalizer) / 2,
+        pairwise_nll=-(at_gold - float(torch.logsumexp(sums.log_a, dim=0))) / 2,
         unary_nll=own_unary if independent else unary,
         all_kl=float(kl_a.sum() + kl_b.sum()) / (len(kl_a) + len(kl_b)),
         gold_kl=float(kl_a[b] + kl_b[a]) / 2,

@@ -135,7 +135,7 @@ def _passes_to_rank(methods: Options, shape: tuple[int, ...]) -> int:
 
 
 def table_bytes(parts: Needs, shape: tuple[int, ...], width: int | None, kept: Storage) -> int:
-    """Bytes of tables kept so: readouts of some width, cells, and the solvers' copy."""
+    """Bytes of tables kept so: readouts of some width, cells, and the copy for iterations."""
     cells = shape[0] * shape[-1]
     contexts = [shape[-1] if blank == 0 else shape[0] for blank in parts.whole]
     readouts = sum(4 * width * size if width else 0 for size in contexts)

@@ -6,7 +6,6 @@ padded.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass
 from inspect import signature
 from itertools import islice
 from typing import NamedTuple
@@ -22,7 +21,7 @@ from unmask.model.hooks import without_gradients
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, folded
 from unmask.model.shapes import Shape, run_by_shape
-from unmask.names import CONTEXTS, FLOOR, METHODS
+from unmask.names import METHODS
 from unmask.printable import quoted
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze, Tokenizer
@@ -48,18 +47,6 @@ class PairRows(NamedTuple):
     read: Bool[Tensor, "rows 2"]
 
 
-@dataclass(frozen=True, eq=False)
-class Readings:
-    """What was read at both blanks, and the likeliest tokens there, as places.
-
-    Zeros where a row was not to be read, and where a support has fewer tokens.
-    """
-
-    log_probs: Float[Tensor, "rows 2"]
-    logits: Float[Tensor, "rows 2 k"]
-    places: Int[Tensor, "rows 2 k"]
-
-
 class PairReader:
     """Reads both blanks of rows, or one of them."""
 
@@ -71,11 +58,9 @@ class PairReader:
         parts = [(both, a)] if a is b else [(first, a), (second, b)]
         self._parts = [(torch.tensor(blanks), outcomes) for blanks, outcomes in parts]
 
-    def read(self, rows: PairRows, contexts: int = 0) -> Readings:
-        """Log-probabilities of the given tokens in float64, and so many likeliest ones."""
-        count, most = len(rows.ids), min(contexts, max(map(len, self.supports)))
-        logits = torch.zeros(count, 2, most)
-        kept = Readings(torch.zeros(count, 2, dtype=torch.float64), logits, logits.long())
+    def read(self, rows: PairRows) -> Float[Tensor, "rows 2"]:
+        """Log-probabilities of the given tokens in float64; zeros where none is to be read."""
+        log_probs = torch.zeros(len(rows.ids), 2, dtype=torch.float64)
 
         def fold(batch: slice, readouts: Tensor) -> None:
             for blanks, outcomes in self._parts:
@@ -84,26 +69,18 @@ class PairReader:
                     continue
                 chosen = readouts[row.to(readouts.device), blank.to(readouts.device)]
                 places = rows.places[batch][row, blank, None]
-                log_probs, likeliest, _ = folded(chosen, outcomes, places, contexts)
-                kept.log_probs[batch][row, blank] = log_probs[:, 0].cpu()
-                width = likeliest.places.shape[1]
-                kept.logits[batch][row, blank, :width] = likeliest.logits.float().cpu()
-                kept.places[batch][row, blank, :width] = likeliest.places.cpu()
+                log_probs[batch][row, blank] = folded(chosen, outcomes, places, 0)[0][:, 0].cpu()
 
         # lengths are many and rows of each few, so that no batch size is tried out
         self.rows.at_blanks(Rows.of(rows.ids), rows.positions, rows.read, fold, batch_for=0)
-        return kept
+        return log_probs
 
-    def given(self, rows: PairRows, blank: int, places: Int[Tensor, "rows k"]) -> PairRows:
-        """Tokens written into one blank of their row, the other blank read: k times the rows."""
-        tokens = self.supports[blank].ids.cpu().long()[places]
-        ids, positions, others = (
-            part.repeat_interleave(places.shape[1], dim=0)
-            for part in (rows.ids, rows.positions, rows.places)
-        )
-        ids.scatter_(1, positions[:, blank, None], tokens.reshape(-1, 1))
+    def given(self, rows: PairRows, blank: int) -> PairRows:
+        """The pair's own token written into one blank of every row, the other blank read."""
+        tokens = self.supports[blank].ids.cpu().long()[rows.places[:, blank, None]]
+        ids = rows.ids.scatter(1, rows.positions[:, blank, None], tokens)
         read = torch.tensor([blank == 1, blank == 0]).expand(len(ids), 2)
-        return PairRows(ids, positions, others, read)
+        return PairRows(ids, rows.positions, rows.places, read)
 
 
 def joined(*several: PairRows) -> PairRows:
@@ -124,7 +101,7 @@ def pair_log_probs(
 ) -> Float[Tensor, " texts"]:
     """The log-probability of a pair of tokens in every text, in float64 on the CPU.
 
-    Pairs are places on the supports (`places_of`); `method` is "mlm", "orders" or "sweep". There is
+    Pairs are places on the supports (`places_of`); `method` is "mlm" or "orders". There is
     one cloze of two blanks per pair (`checked_clozes`), taken as it is needed.
     """
     rows, places = rows_per_text(method, supports, options), pairs.cpu()
@@ -173,41 +150,14 @@ def rows_per_text(
 
 def _independent(reader: PairReader, texts: PairRows) -> Float[Tensor, " texts"]:
     """m_a(a) m_b(b)."""
-    return reader.read(texts).log_probs.sum(dim=1)
+    return reader.read(texts).sum(dim=1)
 
 
 def _orders(reader: PairReader, texts: PairRows) -> Float[Tensor, " texts"]:
     """The mean of m_b(b) A(a|b) and m_a(a) B(b|a)."""
-    given = [reader.given(texts, blank, texts.places[:, blank, None]) for blank in (0, 1)]
-    masked, given_a, given_b = reader.read(joined(texts, *given)).log_probs.split(len(texts.ids))
+    given = [reader.given(texts, blank) for blank in (0, 1)]
+    masked, given_a, given_b = reader.read(joined(texts, *given)).split(len(texts.ids))
     return _log_mean(masked[:, 1] + given_b[:, 0], masked[:, 0] + given_a[:, 1])
-
-
-def _sweep(
-    reader: PairReader, texts: PairRows, *, contexts: int = CONTEXTS, floor: float = FLOOR
-) -> Float[Tensor, " texts"]:
-    """The mean of r_b(b) A(a|b) and r_a(a) B(b|a).
-
-    r_b is what B makes of the likeliest a, with a floor of m_b under it; r_a likewise.
-    """
-    masked = reader.read(texts, int(contexts))
-    rows, log_weights = [], []
-    for blank, axis in enumerate(reader.supports):
-        most = min(int(contexts), len(axis))
-        # the pair's own token in front of the contexts
-        places = [texts.places[:, blank, None], masked.places[:, blank, :most]]
-        rows.append(reader.given(texts, blank, torch.cat(places, dim=1)))
-        log_weights.append(torch.log_softmax(masked.logits[:, blank, :most].double(), dim=1))
-    parts = reader.read(joined(*rows)).log_probs.split([len(part.ids) for part in rows])
-    # by the blank that is given: the other one's token under the pair's own, and under the contexts
-    log_given, log_swept = [], []
-    for blank in (0, 1):
-        log_probs = parts[blank][:, 1 - blank].view(len(texts.ids), -1)
-        log_given.append(log_probs[:, 0])
-        swept = torch.logsumexp(log_weights[blank] + log_probs[:, 1:], dim=1)
-        own = math.log(floor) + masked.log_probs[:, 1 - blank]
-        log_swept.append(torch.logaddexp(math.log1p(-floor) + swept, own))
-    return _log_mean(log_given[1] + log_swept[0], log_given[0] + log_swept[1])
 
 
 def _log_mean(x: Tensor, y: Tensor) -> Tensor:
@@ -217,7 +167,6 @@ def _log_mean(x: Tensor, y: Tensor) -> Tensor:
 _SCORES: dict[str, Callable[..., Tensor]] = {
     "mlm": _independent,
     "orders": _orders,
-    "sweep": _sweep,
 }
 
 

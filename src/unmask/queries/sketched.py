@@ -9,9 +9,7 @@ import torch
 
 from unmask.arguments import Options
 from unmask.constructions import CONSTRUCTIONS, build, construction
-from unmask.constructions.incompatibility import AGREEMENT, agreement
-from unmask.constructions.solvers.fits import STATIONARY_LAW, Fit
-from unmask.constructions.solvers.solution import Solution
+from unmask.constructions.incompatibility import agreement
 from unmask.errors import MethodError, SupportError
 from unmask.joints.agreement import Agreement
 from unmask.joints.engine import Engine
@@ -20,6 +18,7 @@ from unmask.joints.sketched import Sketched
 from unmask.lazy import computed_once
 from unmask.queries.cost import Cost
 from unmask.settings import Settings, Sketch
+from unmask.tables.law import Law
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.sketch import NO_PROBES, REPLICATES, SketchedPair
 
@@ -101,7 +100,7 @@ def precise_joints(
     whole = pair.whole
     most = _most_contexts(whole.shape, sketch, whole.settings, len(methods))
     limit = min(most, max(whole.shape))
-    least = min(max(_FEWEST, pair.least), max(whole.shape))
+    least = min(_FEWEST, max(whole.shape))
     if limit < least:
         raise SupportError(
             f"this sketch takes at least {least:,} contexts per blank, and {limit:,} are allowed; "
@@ -170,9 +169,6 @@ def joints_at(
     All of them are read from its masses, those too that need no table: so their sums are known.
     """
     certain = [[axis.index(one)] for axis, one in zip(whole.supports, fill, strict=True)]
-    for name, given in methods.items():
-        for blank, places in enumerate(construction(name).contexts(whole, given)):
-            certain[blank] += places
     pair = SketchedPair(whole, seed=sketch.seed, given=certain)
     # at a certain fill the others are exact: they do not decide how large a sketch must be
     growing = needs_sketch(methods, whole.shape) or list(methods)
@@ -207,18 +203,16 @@ def tables_of(
     pair: SketchedPair, *, replicate: int | None = None, probes: Sequence[Sequence[int]] = NO_PROBES
 ) -> PairTables:
     """The tables of a sketch, with estimates of their law and of J from whole rows."""
-    tables = pair.tables(replicate=replicate, probes=probes)
     sampled = pair.sampled(replicate=replicate, probes=probes)
-    log_a, log_b = map(np.log, sampled.masses)
-    converged = sampled.residual < _RESIDUAL
-    point = np.concatenate([log_a, log_b])
-    law = Fit(
-        (torch.from_numpy(log_b)[None], torch.from_numpy(log_a)[:, None]),
-        Solution(point, 0, converged, (sampled.residual,)),
+    log_a, log_b = (torch.from_numpy(np.log(masses)) for masses in sampled.masses)
+    law = Law(
+        (log_b[None], log_a[:, None]),
+        passes=0,
+        residual=sampled.residual,
+        converged=sampled.residual < _RESIDUAL,
+        incompatibility=sampled.incompatibility,
     )
-    tables.remember(STATIONARY_LAW, lambda: law)
-    tables.remember(AGREEMENT, lambda: Agreement(sampled.incompatibility(), converged))
-    return tables
+    return pair.tables(replicate=replicate, probes=probes, law=law)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +249,7 @@ class _Built:
     def _tables(self) -> PairTables:
         return tables_of(self.pair, replicate=self.replicate, probes=self.probes)
 
-    def _agreement(self) -> Agreement:
+    def _agreement(self) -> Agreement | None:
         return agreement(self._tables())
 
     def missing_entropy(self, axes: Sequence[int]) -> float:

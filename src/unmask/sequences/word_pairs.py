@@ -359,7 +359,7 @@ def _of_joint(joint: Joint, first: int, second: int) -> dict[str, float | None]:
         "pmi": lambda one: one.pmi(first, second),
     }
     agreement = joint.agreement()
-    if agreement is not None and agreement.converged:
+    if agreement is not None:
         asked["incompatibility"] = lambda one: one.incompatibility() or 0.0
     numbers: dict[str, float | None] = {name: ask(joint) for name, ask in asked.items()}
     if joint.is_sketched():

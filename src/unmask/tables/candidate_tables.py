@@ -16,6 +16,7 @@ from unmask.logspace import row_blocks
 from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass, require_finite
 from unmask.progress import Bar, bar
 from unmask.tables.contexts import MASKED, Contexts, given, given_all_others
+from unmask.tables.law import Law
 from unmask.tables.protocol import EVERY_ROW
 from unmask.tables.sizes import check_fits
 from unmask.text.cloze import Cloze
@@ -42,6 +43,7 @@ class CandidateTables:
         self._logits: dict[tuple[Contexts, int], Tensor] = {}
         self._log_mass: dict[tuple[Contexts, int], Tensor] = {}
         self._remembered: dict[str, object] = {}
+        self.law: Law | None = None
         check_fits(self.shape, reader.settings.memory_limit)
 
     def elicit(self, whole: Iterable[int], *, masked: bool) -> None:

@@ -5,7 +5,6 @@ never expanded whole unless a caller asks for `dense()`.
 Knows nothing of models: a table may come from a forward pass, a file or a test.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,8 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import NumericsError
-from unmask.logspace import log_zeros, row_blocks
-from unmask.tables import kernels
+from unmask.logspace import log_sum_exp_by_column, log_zeros, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,27 +115,19 @@ class ConditionalTable:
         over_rows = given == "b"
         log_normalizer = log_zeros(logits.shape[1 if over_rows else 0], device=logits.device)
         finite = torch.ones((), dtype=torch.bool, device=logits.device)
-        for rows in _blocks(logits):
-            tile = logits.block(rows)
-            # numpy has no bfloat16
-            compiled = tile.dtype == torch.float32
-            compiled = compiled and kernels.worthwhile(tile, math.prod(logits.shape))
-            sums, all_finite = (_compiled_sums if compiled else _sums)(tile, over_rows=over_rows)
-            finite &= all_finite
+        for rows in row_blocks(*logits.shape):
+            tile = logits.block(rows).double()
+            finite &= torch.isfinite(tile).all()
             if over_rows:
-                log_normalizer[:] = torch.logaddexp(log_normalizer, sums)
+                log_normalizer[:] = log_sum_exp_by_column(log_normalizer, tile)
             else:
-                log_normalizer[rows] = sums
+                log_normalizer[rows] = torch.logsumexp(tile, dim=1)
         if not bool(finite):
             raise NumericsError(
                 f"logits of q({'a | b' if over_rows else 'b | a'}) are not finite; a model in "
                 "float16 often needs float32 instead, and a forbidden token a smaller support"
             )
         return cls(logits, given, log_normalizer)
-
-    def blocks(self) -> list[slice]:
-        """The rows that a pass over this table takes at once."""
-        return _blocks(self.logits)
 
     def log_prob(self, rows: slice) -> Float[Tensor, "block b"]:
         """Log-probabilities of some rows, over all columns, in float64."""
@@ -164,29 +154,3 @@ class ConditionalTable:
     def dense(self) -> "ConditionalTable":
         """The same table with every cell in memory: 4 bytes x V x V."""
         return ConditionalTable(self.logits.dense(), self.given, self.log_normalizer)
-
-
-def _blocks(logits: Logits) -> list[slice]:
-    """Tiles of rows; compiled passes take dense logits as they lie."""
-    whole = (
-        isinstance(logits, DenseLogits)
-        # others are converted, tile by tile
-        and logits.values.dtype == torch.float32
-        and kernels.worthwhile(logits.values)
-    )
-    return [slice(0, logits.shape[0])] if whole else row_blocks(*logits.shape)
-
-
-def _sums(tile: Float[Tensor, "block b"], *, over_rows: bool) -> tuple[Tensor, Tensor]:
-    """The log-sum-exp of every column, over rows, or of every row, and whether all is finite."""
-    exact = tile.double()
-    return torch.logsumexp(exact, dim=0 if over_rows else 1), torch.isfinite(exact).all()
-
-
-def _compiled_sums(tile: Float[Tensor, "block b"], *, over_rows: bool) -> tuple[Tensor, Tensor]:
-    from unmask.tables.kernels.softmax import log_sum_exp
-
-    sums = log_sum_exp(tile.numpy(), over_rows=over_rows)
-    if sums is None:
-        return log_zeros(1, device=tile.device), torch.tensor(False)
-    return torch.from_numpy(sums), torch.tensor(True)

@@ -18,6 +18,7 @@ from unmask.progress import Bar, bar
 from unmask.settings import DEFAULT_MEMORY_LIMIT, Settings
 from unmask.tables.conditional import ConditionalTable, DenseLogits, Logits
 from unmask.tables.contexts import MASKED, Contexts
+from unmask.tables.law import Law
 from unmask.tables.protocol import EVERY_ROW
 from unmask.tables.source import MaskedMarginals, StoredSource, TableSource, storage
 from unmask.text.support import Support
@@ -53,7 +54,9 @@ class PairTables:
         (20, 20)
     """
 
-    def __init__(self, source: TableSource, settings: Settings | None = None) -> None:
+    def __init__(
+        self, source: TableSource, settings: Settings | None = None, *, law: Law | None = None
+    ) -> None:
         self.source = source
         self.supports: tuple[Support, Support] = source.supports
         # rows and columns
@@ -62,6 +65,8 @@ class PairTables:
         self._last_tile: Tile | None = None
         self._elicited: dict[int, ConditionalTable] = {}
         self._remembered: dict[str, object] = {}
+        # solved when it is first needed, unless a sketch has estimated it
+        self.law = law
 
     @classmethod
     def from_logits(
@@ -73,8 +78,9 @@ class PairTables:
         marginals: MaskedMarginals | None = None,
         provenance: Mapping[str, object] | None = None,
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
+        law: Law | None = None,
     ) -> "PairTables":
-        """Tables from raw logits, both laid out [a, b]."""
+        """Tables from raw logits, both laid out [a, b]; with their law, if it was estimated."""
         if logits_a_given_b.shape != logits_b_given_a.shape:
             raise UnmaskError(
                 f"both tables are laid out [a, b], but their shapes are "
@@ -98,6 +104,7 @@ class PairTables:
                 provenance or {},
             ),
             Settings(memory_limit=memory_limit),
+            law=law,
         )
 
     def __getstate__(self) -> dict[str, object]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unmask.progress import Bar
 from unmask.tables.contexts import Contexts
+from unmask.tables.law import Law
 from unmask.text.support import Support
 
 EVERY_ROW = slice(None)
@@ -19,7 +20,12 @@ EVERY_ROW = slice(None)
 
 @runtime_checkable
 class Tables(Protocol):
-    """The conditionals of each blank, given tokens for the others."""
+    """The conditionals of each blank, given tokens for the others.
+
+    `law` is their stationary law, once it is known: solved, or estimated with a sketch.
+    """
+
+    law: Law | None
 
     @property
     def supports(self) -> tuple[Support, ...]:

@@ -20,7 +20,7 @@ def rows_of_a_fill(blanks: int) -> int:
 
 
 def table_bytes(shape: Sequence[int]) -> int:
-    """Memory of the tables and of a solver's own, in float64."""
+    """Memory of the tables and of what is computed from them, in float64."""
     return 8 * math.prod(shape) * (len(shape) + WORKING_TABLES)
 
 

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from unmask.lazy import computed_once
 from unmask.tables.conditional import DenseLogits
+from unmask.tables.law import Law
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.sampled import PairEntropies, Sampled, row_entropies
 from unmask.tables.side import Side
@@ -44,8 +45,6 @@ _HEAD = 0.5
 # a context wants a token that it makes at least so likely; the part of the contexts that may run
 # because they are wanted; and how often wanted tokens may want others
 _WANTED, _PARTNERS, _TURNS = 0.2, 0.15, 2
-# part that tokens may take which are always in the head
-_MOST_GIVEN = 0.65
 # other weights that the sample might have had
 REPLICATES = 32
 
@@ -83,11 +82,6 @@ class SketchedPair:
         return self._gathered[NO_PROBES].samples[None].sides
 
     @property
-    def least(self) -> int:
-        """Contexts per blank from which on there is a sample beside the tokens that were given."""
-        return math.ceil(max(len(set(places)) for places in self._given) / _MOST_GIVEN)
-
-    @property
     def forward_passes(self) -> int:
         """Those of the contexts that have run, and of the masked text."""
         return 1 + sum(map(len, self._rows))
@@ -95,7 +89,7 @@ class SketchedPair:
     def grow(self, size: int) -> None:
         """Have so many contexts per blank: all that have run are certain, the sample is new.
 
-        More than have run, and at least `least`: otherwise there is no sample.
+        More than have run: otherwise there is no sample.
         """
         heads = [list(rows) for rows in self._rows]
         for blank, places in enumerate(self._given):
@@ -243,7 +237,11 @@ class SketchedPair:
         ]
 
     def tables(
-        self, *, replicate: int | None = None, probes: Sequence[Sequence[int]] = NO_PROBES
+        self,
+        *,
+        replicate: int | None = None,
+        probes: Sequence[Sequence[int]] = NO_PROBES,
+        law: Law | None = None,
     ) -> PairTables:
         """The tables of masses; with the weights of a replicate, or with probes."""
         sides = self.sampled(replicate=replicate, probes=probes).sides
@@ -265,6 +263,7 @@ class SketchedPair:
             DenseLogits(logs[1]),
             supports=(first, second),
             marginals=MaskedMarginals(masked[0], masked[1]),
+            law=law,
         )
 
     def diagnostics(self) -> dict[str, object]:

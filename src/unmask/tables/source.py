@@ -86,7 +86,7 @@ class StoredSource:
         if self.marginals is None:
             raise UnmaskError(
                 "these tables hold no doubly masked distributions, which this construction needs; "
-                "give marginals= when making them, or use log-pool, pseudo-gibbs or ag"
+                "give marginals= when making them, or use log-pool or ag"
             )
         return self.marginals
 

@@ -1,7 +1,8 @@
 """How conditional tables are kept: as fast as memory allows, and with the reason given.
 
 Kept dense, a table is read cell by cell; streamed, every pass computes its cells anew from readouts
-and output embedding. Solvers read probabilities, of which they keep a copy if there is room.
+and output embedding. The stationary law and `ag` read probabilities many times, of which they keep
+a copy if there is room.
 """
 
 import math
@@ -21,7 +22,7 @@ _LOGITS = 8
 
 @dataclass(frozen=True)
 class Storage:
-    """Whether tables are kept cell by cell, whether solvers have a copy of both, and why."""
+    """Whether tables are kept cell by cell, whether iterations have a copy of both, and why."""
 
     dense: bool
     copied: bool
@@ -35,13 +36,16 @@ class Storage:
 
     @property
     def copy_bytes(self) -> int:
-        """Bytes per cell of the solvers' copy of both tables; zero without one."""
+        """Bytes per cell of the copy of both tables that iterations read; zero without one."""
         return 2 * self.copy_dtype.itemsize if self.copied else 0
 
 
-def copy_dtype(settings: Settings) -> torch.dtype:
-    """What the solvers' copies of the tables are rounded to."""
-    return torch.bfloat16 if settings.half_tables else torch.float32
+def copy_dtype(shape: Sequence[int], settings: Settings) -> torch.dtype:
+    """Precision of the copies that iterations read: float64 where it fits beside dense tables."""
+    if settings.half_tables:
+        return torch.bfloat16
+    exact = (_LOGITS + 2 * torch.float64.itemsize) * math.prod(shape)
+    return torch.float64 if exact <= settings.memory_limit else torch.float32
 
 
 def choose_storage(shape: Sequence[int], *, width: int | None, settings: Settings) -> Storage:
@@ -49,7 +53,11 @@ def choose_storage(shape: Sequence[int], *, width: int | None, settings: Setting
 
     `width` is that of the model's readouts, None where it has none.
     """
-    cells, dtype, memory_limit = math.prod(shape), copy_dtype(settings), settings.memory_limit
+    cells, memory_limit, dtype = (
+        math.prod(shape),
+        settings.memory_limit,
+        copy_dtype(shape, settings),
+    )
     copy = 2 * dtype.itemsize
     whole, limit = _LOGITS + copy, readable_bytes(memory_limit)
     copied, fits = copy * cells <= memory_limit, whole * cells <= memory_limit
@@ -66,5 +74,5 @@ def choose_storage(shape: Sequence[int], *, width: int | None, settings: Setting
     why = f"dense they would take {needed}, above the memory limit of {limit}"
     if copied:
         kind = str(dtype).removeprefix("torch.")
-        why += f"; the solvers' {kind} copy, {readable_bytes(copy * cells)}, fits"
+        why += f"; a {kind} copy for iterations, {readable_bytes(copy * cells)}, fits"
     return Storage(False, copied, why, dtype)

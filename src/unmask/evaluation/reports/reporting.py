@@ -128,7 +128,7 @@ def tables(report: Report, names: Iterable[str]) -> list[ReportTable]:
 
 
 def notes(report: Report) -> list[str]:
-    """What a reader must know of examples that are not there, and of solvers."""
+    """What a reader must know of examples that are not there, and of what did not converge."""
     return list(dict.fromkeys(note for run in report.runs for note in _run_notes(run)))
 
 

@@ -25,7 +25,7 @@ MEASURES = (
 # fewer examples than this are pooled with those of the next distance
 LEAST_COUNT = 30
 # the constructions whose differences are cut by distance: more lines than four nobody can read
-_DRAWN = ("mlm", "ag-paper", "hcb", "mrf", "log-pool")
+_DRAWN = ("mlm", "ag", "hcb", "mrf", "log-pool")
 _MOST_DRAWN = 4
 _TOKENS = 2
 

@@ -23,7 +23,6 @@ from torch import Tensor
 
 from unmask.constructions import DEFAULT_METHOD, construct
 from unmask.constructions.incompatibility import agreement
-from unmask.constructions.solvers.fits import stationary_law
 from unmask.errors import MethodError
 from unmask.model.hooks import without_gradients
 from unmask.model.row_reader import RowReader
@@ -36,6 +35,7 @@ from unmask.sequences.unmasking import random_unmasking
 from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import AUTO, resolved
+from unmask.tables.stationary import stationary_law
 from unmask.text.cloze import Cloze
 
 # two neighbours, and any two words; an order of unmasking
@@ -218,10 +218,10 @@ def _answers(tables: PairTables, at: tuple[int, int]) -> dict[str, float | None]
     direct, mixed = (
         (float(log_a[i]) + b_given_a, float(log_b[j]) + a_given_b) for log_a, log_b in (own, means)
     )
+    # where pseudo-Gibbs sampling settles, both orders have an even share
     gibbs = a_given_b + float(law.log_b[j]), b_given_a + float(law.log_a[i])
     return {
-        # only where its solver has converged: a rough number would be averaged as a good one
-        "incompatibility": apart.bits if apart.converged else None,
+        "incompatibility": None if apart is None else apart.bits,
         "marginal_divergence": sum(map(_divergence, own, means)) / 2,
         "first_then_second": direct[0],
         "second_then_first": direct[1],

@@ -16,7 +16,7 @@ from unmask.tables.protocol import Tables
 from unmask.text.support import Support, Token
 
 
-def besag(
+def hcb(
     tables: Tables,
     *,
     pivot: Token | Sequence[Token] | None = None,
@@ -124,7 +124,7 @@ def _needs(shape: tuple[int, ...], options: Given) -> Needs:
 
 
 HCB = Construction(
-    besag,
+    hcb,
     "a walk from a pivot fill to every other (Hammersley, Clifford, Besag)",
     _needs,
     of_two=("pivot_axis",),

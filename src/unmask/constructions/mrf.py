@@ -7,7 +7,7 @@ from unmask.joints.joint import Joint
 from unmask.tables.protocol import Tables
 
 
-def markov_field(tables: Tables) -> Joint:
+def mrf(tables: Tables) -> Joint:
     """Multiply all conditionals and renormalise: the MRF of Wang & Cho (2019).
 
     Counts the association of the blanks more than once, so it over-rewards locked pairs, and its
@@ -18,7 +18,7 @@ def markov_field(tables: Tables) -> Joint:
     return form_joint(form, tables, method="mrf", diagnostics={})
 
 
-def markov_field_of_logits(tables: Tables) -> Joint:
+def mrf_logit(tables: Tables) -> Joint:
     """Add all raw logits and renormalise: MRF_L of Torroba Hennigen & Kim (2023).
 
     Not a function of the model's distributions: adding a constant to the logits of one context,
@@ -34,13 +34,13 @@ def markov_field_of_logits(tables: Tables) -> Joint:
 _ELSEWHERE = "much of its mass lies on fills that are absurd in the text, and a sketch misses them"
 
 MRF = Construction(
-    markov_field,
+    mrf,
     "all conditionals multiplied and renormalised",
     only_conditionals,
     unsketched=_ELSEWHERE,
 )
 MRF_LOGIT = Construction(
-    markov_field_of_logits,
+    mrf_logit,
     "all raw logits added and renormalised: for comparison",
     only_conditionals,
     unsketched=_ELSEWHERE,

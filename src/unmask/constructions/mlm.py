@@ -8,7 +8,7 @@ from unmask.joints.joint import Joint
 from unmask.tables.protocol import Tables
 
 
-def independent(tables: Tables) -> Joint:
+def mlm(tables: Tables) -> Joint:
     """Multiply the fully masked distributions (Torroba Hennigen & Kim 2023, "MLM").
 
     One forward pass, and no dependence between the blanks: the baseline.
@@ -19,7 +19,7 @@ def independent(tables: Tables) -> Joint:
 
 
 MLM = Construction(
-    independent,
+    mlm,
     "one independent guess per blank, multiplied: the baseline",
     needs=lambda shape, options: Needs(masked=True),
     unsketched="",

@@ -1,0 +1,25 @@
+"""The geometric mean of the factorisations at the stationary law of pseudo-Gibbs sampling."""
+
+from unmask.constructions.construction import Construction
+from unmask.joints.form_engine import form_joint
+from unmask.joints.forms import Product
+from unmask.joints.joint import Joint
+from unmask.tables.protocol import Tables
+from unmask.tables.stationary import stationary_law
+
+
+def log_pool(tables: Tables) -> Joint:
+    """Multiply every q(x_t | x_-t) mu_-t to the power 1 / k, and renormalise.
+
+    mu is where resampling one blank given the others settles (Heckerman et al. 2000), so that for
+    two blanks it is the geometric mean of q(a | b) r_b and q(b | a) r_a. A fill must be likely
+    whichever blank is drawn last (logarithmic opinion pool, Genest & Zidek 1986).
+    """
+    law, blanks = stationary_law(tables), len(tables.shape)
+    form = Product((1 / blanks,) * blanks, tuple(log / blanks for log in law.log_others))
+    return form_joint(form, tables, method="log-pool", diagnostics=law.diagnostics())
+
+
+LOG_POOL = Construction(
+    log_pool, "a fill must be likely whichever blank is drawn last", unsketched=""
+)

@@ -1,0 +1,209 @@
+"""The stationary law of pseudo-Gibbs sampling (Heckerman et al. 2000), computed and not sampled.
+
+The sampler draws a random blank anew given all the others. Its law mu is the mean over the blanks
+of q(x_t | x_-t) mu_-t; for two blanks its marginals solve r_a = A r_b and r_b = B' r_a. It is the
+dominant eigenvector of a matrix of positive numbers, of which a product takes a sweep over the
+tables. Power iteration mixes as slowly as the sampler, so small laws come from elimination and
+large ones from Arnoldi's method.
+
+Both work to relative accuracy: a rare token's probability is as precise as a likely one's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigs
+from torch import Tensor
+
+from unmask.errors import UndeterminedWarning, warn
+from unmask.progress import Bar
+from unmask.tables.law import Factors, Law
+from unmask.tables.pair_tables import PairTables
+from unmask.tables.probabilities import probabilities
+from unmask.tables.protocol import Tables
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# states of which the whole matrix is made
+_DENSE = 500
+# the law is determined where its relative error is below this
+_DETERMINED = 1e-9
+# probabilities below this may be less precise
+_NEGLIGIBLE = 1e-30
+# keeps logarithms finite
+_LEAST = 1e-300
+# relative rounding of a sum of positive products
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+# products before the first eigenvectors, for the size of every probability
+_FIRST_STEPS = 3
+# eigenvectors are computed anew, scaled by better probabilities, so often at most
+_ROUNDS, _RESTARTS = 3, 30
+
+
+@dataclass(frozen=True, eq=False)
+class _Chain:
+    """Masses of states: where they start, one sweep over the tables, and the law they stand for."""
+
+    start: Tensor
+    step: Callable[[Tensor], Tensor]
+    log_others: Callable[[Tensor], Factors]
+
+
+def stationary_law(tables: Tables) -> Law:
+    """The law of these tables, solved once for all joints that use it."""
+    if tables.law is None:
+        tables.law = _solved(tables)
+    return tables.law
+
+
+def _solved(tables: Tables) -> Law:
+    chain = _of_two(tables) if isinstance(tables, PairTables) else _of_several(tables)
+    with tables.bar("stationary law") as bar:
+        steps = _Steps(chain, bar)
+        masses, gap = (_eliminated if len(chain.start) <= _DENSE else _by_arnoldi)(steps)
+        masses = steps.normalised(masses)
+        after = steps.normalised(masses)
+    residual = _relative_change(masses, after)
+    converged = max(residual, _ROUNDING) / gap < _DETERMINED if gap > 0 else False
+    if not converged:
+        warn(
+            "the stationary law is not determined: groups of tokens hardly meet, and rounding "
+            "decides how much each holds; J is missing, and log-pool is a guess",
+            UndeterminedWarning,
+        )
+    log_others = chain.log_others(torch.from_numpy(after).to(chain.start.device))
+    return Law(log_others, steps.count, residual, converged)
+
+
+class _Steps:
+    """Sweeps over the tables, counted."""
+
+    def __init__(self, chain: _Chain, bar: Bar) -> None:
+        self.size, self.count = len(chain.start), 0
+        self.start: Vector = np.maximum(chain.start.cpu().numpy(), _LEAST)
+        self._chain, self._bar = chain, bar
+
+    def __call__(self, masses: NDArray[np.float64]) -> NDArray[np.float64]:
+        self.count += 1
+        after = self._chain.step(torch.from_numpy(masses).to(self._chain.start.device))
+        self._bar.update(1)
+        counted: NDArray[np.float64] = after.cpu().numpy()
+        return counted
+
+    def normalised(self, masses: Vector) -> Vector:
+        """One step, with a sum of one and no mass lost to underflow."""
+        after = self(masses)
+        normalised: Vector = np.maximum(after / after.sum(), _LEAST)
+        return normalised
+
+
+def _eliminated(steps: _Steps) -> tuple[Vector, float]:
+    """The law by elimination without subtractions (Grassmann, Taksar & Heyman 1985).
+
+    It is right to rounding however rarely groups of states meet, so the gap is no concern; it is
+    zero where some states cannot be left at all.
+    """
+    flow = steps(np.eye(steps.size)).T
+    law = np.ones(steps.size)
+    with np.errstate(all="ignore"):
+        for k in range(steps.size - 1, 0, -1):
+            flow[:k, k] /= flow[k, :k].sum()
+            flow[:k, :k] += np.outer(flow[:k, k], flow[k, :k])
+        for k in range(1, steps.size):
+            law[k] = law[:k] @ flow[:k, k]
+    if not np.isfinite(law.sum()):
+        return steps.start, 0.0
+    return law / law.sum(), 1.0
+
+
+def _by_arnoldi(steps: _Steps) -> tuple[Vector, float]:
+    """The law as an eigenvector, and the gap to the next eigenvalue, which bounds its error.
+
+    Masses are counted in units of what they nearly are, so that all have the same precision. An
+    error in the balance of groups that hardly meet is the rounding over the gap.
+    """
+    first = steps.start
+    for _ in range(_FIRST_STEPS):
+        first = steps.normalised(first)
+    units = first
+    for _ in range(_ROUNDS):
+        operator = LinearOperator(
+            (steps.size, steps.size), matvec=partial(_in_units, steps, units), dtype=np.float64
+        )
+        try:
+            # a start of one's own: the default is random, and two calls would differ
+            values, vectors = eigs(operator, k=2, v0=np.ones(steps.size), maxiter=_RESTARTS)
+        except ArpackError:
+            return first, 0.0
+        order = np.argsort(-np.abs(values))
+        gap = 1.0 - float(np.abs(values[order[1]]))
+        before = np.maximum(np.abs(vectors[:, order[0]].real) * units, _LEAST)
+        units = steps.normalised(before / before.sum())
+        if gap <= _ROUNDING / _DETERMINED:
+            return first, 0.0
+        if _relative_change(before / before.sum(), units) < _DETERMINED * gap:
+            break
+    return units, gap
+
+
+def _in_units(steps: _Steps, units: Vector, masses: Matrix) -> Vector:
+    """A step of masses that are counted in units."""
+    after: Vector = steps(units * masses.reshape(-1)) / units
+    return after
+
+
+def _relative_change(before: Vector, after: Vector) -> float:
+    counted = np.maximum(before, after) > _NEGLIGIBLE
+    return float(np.abs(after[counted] / before[counted] - 1).max())
+
+
+def _of_two(tables: PairTables) -> _Chain:
+    """The marginal of the blank with fewer tokens, drawn anew by way of the other."""
+    source = probabilities(tables)
+    own = int(tables.shape[1] < tables.shape[0])
+
+    def log_others(masses: Tensor) -> Factors:
+        each = [masses, source.given(1 - own, masses)]
+        log_a, log_b = (law.clamp(min=_LEAST).log() for law in (each[::-1] if own else each))
+        return log_b[None], log_a[:, None]
+
+    return _Chain(
+        _masked_or_uniform(tables, own).reshape(-1),
+        lambda masses: source.given(own, source.given(1 - own, masses)),
+        log_others,
+    )
+
+
+def _of_several(tables: Tables) -> _Chain:
+    """The law of whole fills: a random blank is drawn anew."""
+    shape, blanks = tables.shape, range(len(tables.shape))
+    conditionals = [tables.log_given_others(t).exp()[..., None] for t in blanks]
+
+    def step(masses: Tensor) -> Tensor:
+        fills = masses.reshape(*shape, -1)
+        drawn = sum(q * fills.sum(dim=t, keepdim=True) for t, q in enumerate(conditionals))
+        assert isinstance(drawn, Tensor)
+        return (drawn / len(shape)).reshape(masses.shape)
+
+    def log_others(masses: Tensor) -> Factors:
+        fills = masses.reshape(shape)
+        return tuple(fills.sum(dim=t, keepdim=True).clamp(min=_LEAST).log() for t in blanks)
+
+    start = torch.ones((), dtype=torch.float64)
+    for t in blanks:
+        start = start * _masked_or_uniform(tables, t)
+    return _Chain(start.reshape(-1), step, log_others)
+
+
+def _masked_or_uniform(tables: Tables, blank: int) -> Tensor:
+    """Where masses of a blank start: it decides only how soon the law is found."""
+    if tables.has_masked():
+        return tables.log_masked(blank).double().exp()
+    shape = [size if t == blank else 1 for t, size in enumerate(tables.shape)]
+    device = tables.log_normalizer(0).device
+    return torch.full(shape, 1 / tables.shape[blank], dtype=torch.float64, device=device)
