@@ -119,7 +119,7 @@ def test_commands_of_the_readme_parse() -> None:
     assert found
     for words in found:
         check(words)
-    # the others are in its table, by name
+    # the others are named in a sentence
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`unmask ([a-z]+)\b", text)) | {words[0] for words in found}
     assert named == COMMANDS | {"demo"}

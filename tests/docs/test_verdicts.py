@@ -6,6 +6,7 @@ tests/docs/test_readme.py and test_what_holds.py hold the tables and the counts 
 import csv
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,10 @@ def test_the_exact_numbers_beside_the_estimate() -> None:
     assert f'"people are" is exactly {likeliest:.3f}' in README
     bits, nats = joint.incompatibility(), joint.mutual_information()
     assert f"J {bits:.3f} bits, the mutual information {nats:.2f} nats" in README
+    apart = lm.joint("The [MASK] [MASK] at the casino.", method="mlm")
+    for one, percents in ((apart, '"man are" 5% and "man is" 6%'), (joint, "0.1% and 11%")):
+        shares = [100 * math.exp(one.log_prob("man", verb)) for verb in ("are", "is")]
+        assert shares == pytest.approx(
+            [float(n) for n in re.findall(r"([\d.]+)%", percents)], rel=0.2
+        )
+        assert percents in README
