@@ -29,6 +29,7 @@ DIFFERENT = {
     "output": "rows, a folder, or a document",
     "output_format": "rows or a document (report)",
     "column": "one column of texts (score), or several of a corpus",
+    "max_passes": "one joint needs fewer (consistency)",
     "exact": "of constructions, or of one joint (consistency)",
     "model": "not needed to compare what was measured (consistency)",
 }
