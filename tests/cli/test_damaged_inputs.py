@@ -283,7 +283,7 @@ def damaged(name: str) -> list[tuple[str, str, bytes]]:
                 continue
             if format == "parquet" and kind in OF_TEXT:
                 continue
-            if format == "fasta" or (number + place - turn) % 5 in (0, 2):
+            if format == "fasta" or (number + place - turn) % len(COMMANDS) in (0, 2):
                 found.append((format, kind, damage(whole, rng)))
     made = parquet_files(COMMANDS[name].rows)
     return found + [("parquet", kind, content) for kind, content in made.items()]
