@@ -59,7 +59,49 @@ if TYPE_CHECKING:
     from unmask.text.cloze import Cloze as Cloze
     from unmask.text.support import Support as Support
 
-__all__, __getattr__ = lazy_names(__name__)
+_HOMES = {
+    "unmask.constructions": ("CONSTRUCTIONS", "construct", "register"),
+    "unmask.constructions.incompatibility": ("incompatibility",),
+    "unmask.constructions.needs": ("Needs",),
+    "unmask.errors": (
+        "ClozeError",
+        "CorpusError",
+        "MemoryLimitError",
+        "MethodError",
+        "ModelError",
+        "NumericsError",
+        "PiecesWarning",
+        "StoreError",
+        "SupportError",
+        "UnknownTokenWarning",
+        "UnmaskError",
+        "UnmaskWarning",
+    ),
+    "unmask.evaluation.request": ("evaluate",),
+    "unmask.joints.agreement": ("Agreement",),
+    "unmask.joints.fill": ("Fill",),
+    "unmask.joints.joint": ("Joint",),
+    "unmask.joints.metrics": ("PairMetrics", "pair_metrics", "perplexity"),
+    "unmask.language_model": ("LanguageModel",),
+    "unmask.lazy": ("to_pandas",),
+    "unmask.loading": ("load",),
+    "unmask.pipelines": ("JointFillMaskPipeline",),
+    "unmask.progress": ("Progress",),
+    "unmask.queries.cost": ("Cost",),
+    "unmask.queries.dependence.dependence_map": ("Dependence", "DependenceMap", "Place"),
+    "unmask.queries.parallel.head": ("DependenceHead",),
+    "unmask.sequences.consistency.result": ("Consistency",),
+    "unmask.sequences.consistency.statistics": ("Statistic",),
+    "unmask.sequences.scores": ("LogRatio", "TextScore", "WordScore"),
+    "unmask.sequences.word_pairs": ("PairScore",),
+    "unmask.settings": ("Settings", "Sketch"),
+    "unmask.tables.conditional": ("DenseLogits", "FactoredLogits"),
+    "unmask.tables.pair_tables": ("PairTables",),
+    "unmask.tables.source": ("MaskedMarginals",),
+    "unmask.text.cloze": ("Cloze",),
+    "unmask.text.support": ("Support",),
+}
+__all__, __getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,6 @@
 """Lazy attributes and public names, and errors for names that do not exist."""
 
-import ast
-import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -30,15 +28,17 @@ else:
             return held[self.attrname]
 
 
-def lazy_names(package: str) -> tuple[list[str], Callable[[str], object]]:
-    """A package's `__all__` and `__getattr__`: what its `__init__` imports under TYPE_CHECKING.
+def lazy_names(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[list[str], Callable[[str], object]]:
+    """A package's `__all__`, and a `__getattr__` that imports a name when it is first used.
 
-    So public names are listed once: for type checkers, and to be imported when first used.
+    Args:
+        package: Name of the package, for errors.
+        homes: Public names by the module that defines them. Type checkers read imports under
+            TYPE_CHECKING beside it; `tests/docs/test_public_names.py` holds both to each other.
     """
-    source = pkgutil.get_data(package, "__init__.py") or b""
-    blocks = [one.body for one in ast.parse(source).body if isinstance(one, ast.If)]
-    imports = [one for body in blocks for one in body if isinstance(one, ast.ImportFrom)]
-    home = {name.name: str(one.module) for one in imports for name in one.names}
+    home = {name: module for module, names in homes.items() for name in names}
 
     def resolve(name: str) -> object:
         if name not in home:

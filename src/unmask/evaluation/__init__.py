@@ -23,4 +23,10 @@ if TYPE_CHECKING:
     from unmask.jobs.model_source import ModelSource as ModelSource
     from unmask.jobs.shards import Shard as Shard
 
-__all__, __getattr__ = lazy_names(__name__)
+_HOMES = {
+    "unmask.evaluation.request": ("EvaluationRequest", "evaluate", "prepare"),
+    "unmask.evaluation.run": ("read_run",),
+    "unmask.jobs.model_source": ("ModelSource",),
+    "unmask.jobs.shards": ("Shard",),
+}
+__all__, __getattr__ = lazy_names(__name__, _HOMES)

@@ -18,4 +18,11 @@ if TYPE_CHECKING:
     from unmask.plots.trade_off import Point as Point
     from unmask.plots.trade_off import frontier as frontier
 
-__all__, __getattr__ = lazy_names(__name__)
+_HOMES = {
+    "unmask.plots.comparison": ("compare",),
+    "unmask.plots.heat_map": ("plot",),
+    "unmask.plots.saving": ("save_figure",),
+    "unmask.plots.styles": ("STYLES", "Style", "construction_styles"),
+    "unmask.plots.trade_off": ("Point", "frontier"),
+}
+__all__, __getattr__ = lazy_names(__name__, _HOMES)

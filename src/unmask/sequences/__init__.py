@@ -15,4 +15,10 @@ if TYPE_CHECKING:
     from unmask.sequences.minimal_pairs import accuracy as accuracy
     from unmask.sequences.unmasking import ORDERS as ORDERS
 
-__all__, __getattr__ = lazy_names(__name__)
+_HOMES = {
+    "unmask.names": ("PAIR_METHODS", "TEXT_METHODS"),
+    "unmask.sequences.blimp": ("read_blimp",),
+    "unmask.sequences.minimal_pairs": ("accuracies", "accuracy"),
+    "unmask.sequences.unmasking": ("ORDERS",),
+}
+__all__, __getattr__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,21 @@
+"""Public names are listed twice, for type checkers and for the import on first use."""
+
+import ast
+import inspect
+from importlib import import_module
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    "package", ["unmask", "unmask.evaluation", "unmask.plots", "unmask.sequences"]
+)
+def test_type_checkers_see_the_names_that_are_imported_on_first_use(package: str) -> None:
+    module = import_module(package)
+    blocks = [
+        node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)
+    ]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    seen = {(node.module, alias.name) for node in imports for alias in node.names}
+    assert seen == {(home, name) for home, names in module._HOMES.items() for name in names}
+    assert all(getattr(module, name) is not None for name in module.__all__)
