@@ -2,8 +2,8 @@
 
     python runs/figures.py [NAME ...]
 
-NAME: forest, perplexity, passes, contradiction, sketch, construction, throughput; all
-without one. `construction` runs models/tiny-english and `throughput` benchmarks/jobs_driver.py, the
+NAME: forest, perplexity, passes, contradiction, sketch, construction; all
+without one. `construction` runs models/tiny-english, the
 others read what is published. Colours are Paul Tol's, which colour-blind readers can tell from each
 other.
 """
@@ -12,7 +12,6 @@ import argparse
 import csv
 import json
 import re
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -314,34 +313,6 @@ def construction() -> "Figure":
     return figure
 
 
-def throughput() -> "Figure":
-    """The share of their throughput that simulated workers keep when some of them die."""
-    sys.path.append(str(ROOT / "benchmarks"))
-    from jobs_driver import simulate
-
-    figure, panel = blank(6.2, 3.0)
-    workers = (10, 30, 100, 300, 1000)
-    lives = {"4 hours": 14_400, "30 minutes": 1_800, "10 minutes": 600}
-    for (name, life), colour, mark in zip(lives.items(), COLOURS, "os^", strict=False):
-        found = [
-            simulate(50 * count, count, seconds=60.0, lifetime=life, restart=60.0)
-            for count in workers
-        ]
-        # 50 units of a minute per worker
-        by = {key: 50 / 60 / np.array([one[f"hours_{key}"] for one in found]) for key in HOURS}
-        panel.plot(workers, by["simulated"], mark + "-", ms=5, lw=1, color=colour, label=name)
-        panel.plot(workers, by["by_formula"], "--", lw=1, color=colour)
-    panel.plot([], [], "--", lw=1, color="#444444", label="the formula")
-    logarithmic(panel.xaxis)
-    panel.set_ylim(0.7, 1.0)
-    panel.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    panel.set_xlabel("workers, simulated", fontsize=9)
-    panel.set_ylabel("share of the throughput\nof workers that never die", fontsize=9)
-    panel.legend(title="a worker lives", title_fontsize=8, fontsize=8, frameon=False, ncols=2)
-    return figure
-
-
-HOURS = ("simulated", "by_formula")
 FIGURES: dict[str, Callable[[], "Figure"]] = {
     one.__name__: one
     for one in (
@@ -351,7 +322,6 @@ FIGURES: dict[str, Callable[[], "Figure"]] = {
         contradiction,
         sketch,
         construction,
-        throughput,
     )
 }
 

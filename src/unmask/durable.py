@@ -17,12 +17,18 @@ _File = TypeVar("_File", bound=IO[Any])
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A place to write to, beside `path` and renamed onto it at the end; gone if that fails."""
+def replacing(path: Path, *, durably: bool = True) -> Iterator[Path]:
+    """A place to write to, beside `path` and renamed onto it at the end; gone if that fails.
+
+    Unless `durably`, its content may be lost in a power cut.
+    """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}{_UNFINISHED}")
     try:
         yield unfinished
-        put_in_place(unfinished, path)
+        if durably:
+            put_in_place(unfinished, path)
+        else:
+            os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
 

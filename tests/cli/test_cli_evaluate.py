@@ -88,15 +88,12 @@ def test_every_construction_of_every_example(run, tmp_path: Path) -> None:
     found = read_run(tmp_path / "run")
     assert len(found.rows) == 6 * len(unmask.CONSTRUCTIONS)
     assert found.missing == 0
-    # so has every shard, which is every n-th part
-    for part in (tmp_path / "run").glob("part-*"):
-        assert set(pd.read_parquet(part)["mask"]) == {"contiguous", "random"}
+    assert set(pd.read_parquet(tmp_path / "run")["mask"]) == {"contiguous", "random"}
     assert all(row.software and row.device == "cpu" and row.spans for row in found.rows)
     assert all(row.converged for row in found.rows if row.construction == "log-pool")
     names = {path.name for path in (tmp_path / "run").rglob("*") if path.is_file()}
-    assert "part-000001.parquet" in names
-    others = {name for name in names if not name.startswith("part-")}
-    assert others == {"_plan.json", "plan.lock", "0-of-1.lock", "_manifest-0-of-1.json"}
+    others = {name for name in names if not name.startswith(("part-", "_part-"))}
+    assert others == {"_plan.json", "_lock-0-of-1"}
 
 
 @pytest.mark.slow
@@ -247,7 +244,7 @@ BAD = {
     "no examples": (["--examples", "0"], "limit is a whole number from 1"),
     "shard": (["--shard", "2/2"], "a shard is i/n"),
     "method": (["--method", "magic"], "magic"),
-    "unit": (["--texts-per-unit", "0"], "a unit has examples of each mask from 1, not 0"),
+    "unit": (["--rows-per-unit", "0"], "a unit has examples of each mask from 1, not 0"),
     "column": (["--column", "text"], "column"),
     "split": (["--split", "test"], "split"),
     "support": (["--support", "cat,zebra"], "zebra"),
@@ -385,14 +382,14 @@ def test_bad_reports_are_one_line(
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["--output", "--figures"])
 @pytest.mark.parametrize(
-    "place", ["_plan.json", "_manifest-0-of-1.json", "part-000000.parquet", "_locks/x"]
+    "place", ["_plan.json", "_part-000000-3f.json", "part-000000-3f.parquet", "_lock-0-of-1"]
 )
 def test_a_report_is_not_written_over_its_run(
     done: Path, capsys, option: str, place: str, monkeypatch
 ) -> None:
     before = {path: path.read_bytes() for path in done.rglob("*") if path.is_file()}
     monkeypatch.chdir(done.parent)
-    written = str(Path(done.name) / "_locks" / ".." / place)
+    written = str(Path(done.name) / ".." / done.name / place)
     assert main(["report", str(done), "--resamples", "50", option, written]) == 2
     err = capsys.readouterr().err
     assert "belongs to the job" in err or "give a file in a folder that exists" in err

@@ -16,7 +16,7 @@ from tiny_tokenizers import ODD, save_bert
 from unmask.cli import _COMMANDS, _parser, main
 from unmask.errors import CorpusError
 from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.records.files import open_rows, rows_or_raise
+from unmask.records.files import open_input, read_unit
 from unmask.records.lines import LONGEST, decoded_lines
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -31,8 +31,8 @@ def folder(tmp_path_factory) -> str:
 
 
 def read_rows(place: str, format: str | None = None) -> list[dict[str, object]]:
-    source = open_rows([place], texts_per_unit=2, format=format)
-    return [dict(row) for row in rows_or_raise(source, ["text"])]
+    source = open_input([place], format=format, hold=True).cut(2)
+    return [dict(row) for unit in source.units() for row in read_unit(unit, ["text"]).rows]
 
 
 # --- line ends ---------------------------------------------------------------------------------

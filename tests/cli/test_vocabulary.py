@@ -47,7 +47,7 @@ def test_an_option_is_the_same_wherever_it_is() -> None:
 
 def test_commands_over_rows_have_the_same_options() -> None:
     shared = {"input", "input_format", "limit", "output", "output_format", "json", "strict"}
-    shared |= {"dry_run", "quiet", "shard", "texts_per_unit", "method", "ray", "workers", "wait"}
+    shared |= {"dry_run", "quiet", "shard", "rows_per_unit", "method", "ray", "workers"}
     for name in ("fill", "pairs", "score", "dependence", "consistency"):
         names = {one.name for one in declared(_COMMANDS[name])}
         # they have measures, or all of them

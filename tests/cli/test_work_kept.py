@@ -8,10 +8,9 @@ import sys
 import pytest
 from tiny_tokenizers import ODD, save_bert
 
-from unmask.cli import announce, main, score
-from unmask.jobs import running, single_file
-from unmask.jobs.tally import Tally
-from unmask.jobs.work import Work
+from unmask.cli import main
+from unmask.jobs import estimate, running
+from unmask.jobs.worker import Worker
 from unmask.sequences import scoring
 from unmask.sequences.scores import TextScore
 
@@ -43,14 +42,13 @@ def fill_all(folder, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["_plan.json", "part-000000.parquet", "_locks/0-of-1.lock"])
+@pytest.mark.parametrize("place", ["_plan.json", "part-000000-3f.parquet", "_lock-0-of-1"])
 def test_a_job_is_never_written_to(place, fill_all, tmp_path):
-    """A lock is an empty file, which would pass for one without answers so far."""
     run = tmp_path / "run"
-    (run / "_locks").mkdir(parents=True)
-    for name in ("_plan.json", "_locks/0-of-1.lock"):
+    (run / "below").mkdir(parents=True)
+    for name in ("_plan.json", "_lock-0-of-1"):
         (run / name).touch()
-    code, err = fill_all("-o", str(run / "_locks" / ".." / place))
+    code, err = fill_all("-o", str(run / "below" / ".." / place))
     assert (code, err.count("\n")) == (2, 1)
     assert f"belongs to the job '{run}' and would be lost" in err
     assert sum(path.is_file() for path in run.rglob("*")) == 2
@@ -78,29 +76,25 @@ def test_quiet_says_nothing(fill_all, tmp_path):
 
 @pytest.mark.slow
 def test_a_terminal_sees_how_many_of_how_many(fill_all, monkeypatch):
-    from unmask import progress
+    counts = []
 
-    bars = []
+    class Counted(running.HiddenBar):
+        def update(self, n=1):
+            super().update(n)
+            counts.append((self.n, self.total))
 
-    def tell(at: progress.Progress) -> None:
-        bars.append((at.what, at.done, at.total))
-
-    def bar(what, *, unit, total=None, shown, **_):
-        return progress.CallbackBar(tell, what, unit, total)
-
-    monkeypatch.setattr(running, "bar", bar)
-    assert fill_all()[0] == 0
-    assert [one for one in bars if one[0] == "texts"] == [("texts", n, 4) for n in range(5)]
+    monkeypatch.setattr(running, "_progress_bar", lambda left, *_: Counted(left))
+    assert fill_all("--rows-per-unit", "1")[0] == 0
+    assert counts == [(n, 4) for n in range(1, 5)]
 
 
 @pytest.mark.slow
-def test_the_cost_of_all_lines_is_said_once(fill_all, monkeypatch, folder, capsys):
-    monkeypatch.setattr(announce, "_LONG_SECONDS", 0.0)
+def test_the_cost_of_all_lines_is_printed_once(fill_all, monkeypatch, folder, capsys):
+    monkeypatch.setattr(estimate, "LONG_SECONDS", 0.0)
     code, err = fill_all(texts=[PAIR] * 9)
     assert code == 0
     cost, _ = err.splitlines()
-    assert cost.startswith("log-pool: 73 forward passes of 9 tokens")
-    assert " per text like the first; 9 texts: 657 forward passes, about " in cost
+    assert cost.startswith("fill: 657 forward passes for 9 texts, about ")
     assert len(fill_all("--quiet", texts=[PAIR] * 9)[1]) == 0
 
 
@@ -137,11 +131,10 @@ RUNS = [METHODS, ["--words"], PAIRS]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", RUNS, ids=["texts", "words", "pairs"])
-def test_rows_are_the_same_however_many_texts_are_scored_at_once(arguments, score_all, monkeypatch):
+def test_rows_are_the_same_however_many_texts_are_scored_at_once(arguments, score_all):
     code, together, said = score_all("--json", *arguments)
     assert code == 0
-    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
-    code, apart, said_apart = score_all("--json", *arguments)
+    code, apart, said_apart = score_all("--json", *arguments, "--rows-per-unit", "2")
     assert (code, said_apart) == (0, said)
     rows, expected = ([json.loads(line) for line in out.splitlines()] for out in (apart, together))
     assert len(rows) == len(expected) > 6
@@ -152,55 +145,56 @@ def test_rows_are_the_same_however_many_texts_are_scored_at_once(arguments, scor
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("size", [[], ["--rows-per-unit", "2"]], ids=["one unit", "many"])
+@pytest.mark.parametrize("arguments", RUNS, ids=["texts", "words", "pairs"])
+def test_a_file_has_the_rows_of_stdout(arguments, size, score_all, tmp_path):
+    """Whatever the input's other columns hold, and whichever rows have them."""
+    others = [{"n": 2**70}, {"n": "x", "deep": [{"a": [1.0, None]}]}, {"n": None}, {}, {"n": 1}]
+    rows = [{"text": text, "good": text, **others[n % len(others)]} for n, text in enumerate(WHOLE)]
+    out = {}
+    for format in ("jsonl", "csv", "tsv"):
+        more = [*arguments, *size, "--quiet"]
+        place = tmp_path / f"out.{format}"
+        assert score_all("-o", str(place), *more, rows=rows)[0] == 0
+        code, out[format], _ = score_all("--output-format", format, *more, rows=rows)
+        assert (code, place.read_text()) == (0, out[format])
+    assert any("n" not in json.loads(line) for line in out["jsonl"].splitlines())
+    assert [path.name for path in tmp_path.glob("*.parts")] == []
+
+
+@pytest.mark.slow
 def test_accuracies_are_of_the_pairs_of_before_too(score_all, tmp_path, monkeypatch):
-    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
-    output, part = tmp_path / "out.csv", tmp_path / "out.csv.partial"
-    code, summary, notes = score_all("--output", str(output), *PAIRS)
+    output, size = tmp_path / "out.csv", ["--rows-per-unit", "2"]
+    code, summary, notes = score_all("--output", str(output), *PAIRS, *size)
     assert code == 0
     whole = output.read_text()
     output.write_text("of before")
     with monkeypatch.context() as patched:
         interrupt_after_writing(2, patched)
-        code, out, err = score_all("--output", str(output), *PAIRS)
+        code, out, err = score_all("--output", str(output), *PAIRS, *size)
     assert (code, out) == (130, "")
-    assert err == (
-        f"unmask: interrupted; '{part}' holds the first 4 texts; repeat the command to go on after "
-        "them\n"
-    )
+    said = f"4 texts are saved in '{output}.parts'; repeat the command to go on\n"
+    assert err.endswith(f"unmask: interrupted; {said}")
     assert output.read_text() == "of before"
+    # its units are those that it began with
     code, out, err = score_all("--output", str(output), *PAIRS)
-    assert code == 0
-    assert (out, err) == (summary, "unmask: continuing after the first 4 texts\n" + notes)
+    assert (code, out) == (0, summary)
+    assert err.endswith(notes.splitlines()[-1] + "\n")
     assert output.read_text() == whole
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.csv"]
 
 
 def interrupt_after_writing(units: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupt as the unit after so many is run."""
-    real, made = Work.run, []
+    real, made = Worker.answers, []
 
-    def run(self, *arguments):
+    def answers(self, *arguments):
         made.append(1)
         if len(made) > units:
             raise KeyboardInterrupt
         return real(self, *arguments)
 
-    monkeypatch.setattr(Work, "run", run)
-
-
-@pytest.mark.slow
-def test_rows_that_nobody_can_go_on_with_are_replaced(score_all, tmp_path):
-    """As a kill leaves them: of a run without a plan, and of one before its first unit is noted."""
-    output = tmp_path / "out.csv"
-    names = ("out.csv.partial", "out.csv.partial.json")
-    with single_file.growing(str(output), single_file.FileLayout(["a"], "csv"), None) as writer:
-        writer.append([{"a": 1}], Tally(1))
-        left = {tmp_path / name: (tmp_path / name).read_bytes() for name in names}
-    for path, content in left.items():
-        path.write_bytes(content)
-    assert score_all("--output", str(output), "--quiet")[0] == 0
-    assert output.read_text().startswith("n,text,good,")
-    assert not any(path.exists() for path in left)
+    monkeypatch.setattr(Worker, "answers", answers)
 
 
 @pytest.mark.slow
@@ -239,27 +233,23 @@ def test_before_the_first_part_there_is_nothing_to_leave(score_all, tmp_path, mo
 @pytest.mark.slow
 def test_stdout_has_rows_as_they_are_scored(score_all, monkeypatch):
     whole = score_all("--output-format", "csv")[1].splitlines()
-    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
     interrupt_after_writing(2, monkeypatch)
-    code, out, _ = score_all("--output-format", "csv")
+    code, out, _ = score_all("--output-format", "csv", "--rows-per-unit", "2")
     assert code == 130
     assert out.splitlines() == whole[:5]
 
 
-def test_a_column_of_a_later_row_is_in_the_header(score_all, tmp_path, monkeypatch):
-    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 1)
+def test_a_column_of_a_later_row_is_in_the_header(score_all, tmp_path):
     rows = [{"text": "the cat."}, {"text": "a dog.", "late": "x"}]
-    assert score_all("--output", str(tmp_path / "out.csv"), rows=rows)[0] == 0
+    size = ["--rows-per-unit", "1"]
+    assert score_all("--output", str(tmp_path / "out.csv"), *size, rows=rows)[0] == 0
     found = list(csv.DictReader((tmp_path / "out.csv").open()))
     assert list(found[0])[:3] == ["text", "late", "method"]
     assert [row["late"] for row in found] == ["", "x"]
 
 
 @pytest.mark.slow
-def test_texts_that_cannot_be_scored_are_no_file_where_they_are_all(
-    score_all, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
+def test_texts_that_cannot_be_scored_are_no_file_where_they_are_all(score_all, tmp_path):
     bad = [{"text": "the [MASK]."}] * 3
     code, _, err = score_all("--output", str(tmp_path / "out.csv"), rows=bad)
     assert (code, err.count("\n")) == (2, 1)
@@ -281,12 +271,11 @@ def test_memory_does_not_grow_with_the_input(lm, tmp_path, monkeypatch):
         return [TextScore(one.text, method, -1.0, 1, (), 1) for one in texts]
 
     monkeypatch.setattr(scoring, "pseudo_log_likelihoods", no_model)
-    monkeypatch.setattr("unmask.cli.options.Running.load", lambda *_: lm)
-    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 16)
+    monkeypatch.setattr("unmask.jobs.model_source.ModelSource.load", lambda *_: lm)
 
     def peak(texts: int) -> int:
         (tmp_path / "in.txt").write_text("the cat sat on the mat.\n" * texts)
-        asked = ["-o", str(tmp_path / "out.csv"), "--quiet", "-m", "it"]
+        asked = ["-o", str(tmp_path / "out.csv"), "--quiet", "-m", "it", "--rows-per-unit", "16"]
         gc.collect()
         blocks[:] = [sys.getallocatedblocks()]
         assert main(["score", str(tmp_path / "in.txt"), *asked]) == 0

@@ -189,6 +189,7 @@ _LEFT_OUT: list[tuple[str, str]] = [
     # bars of progress
     (r"(?m)^[^\n]*(?:\d%\||\d texts \[\d\d:)[^\n]*(?:\n|\Z)", ""),
     (r"(?<![\w.])(?:[0-9a-f]{16,64}|(?=\d*[a-f])[0-9a-f]{12})(?![\w.])", "<hash>"),
+    (r"(?<=(?:part|egun)-\d{6}-)[0-9a-f]{12}", "<hash>"),
     (r"\(Expected one of cpu[^)]*\)", "(<why>)"),
     (rf"(?<=about ){_DURATION}", "<time>"),
     (rf"(?<=forward passes, ){_DURATION}", "<time>"),
@@ -332,7 +333,7 @@ class Session:
             file.write(_unescaped(text))
 
     def _cut(self, place: str, count: str) -> None:
-        path = self.folder / place
+        (path,) = self.folder.glob(place)
         path.write_bytes(path.read_bytes()[: -int(count)])
 
     def _damage(self, pattern: str) -> None:
@@ -346,7 +347,7 @@ class Session:
         path.write_bytes(content.replace(_unescaped(old), _unescaped(new)))
 
     def _remove(self, place: str) -> None:
-        path = self.folder / place
+        (path,) = self.folder.glob(place)
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     # --- expressions

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from unmask.evaluation.rows import ResultRow
 from unmask.evaluation.run import (
+    KIND,
     CorpusIdentity,
     EvaluationPlan,
     EvaluationRun,
@@ -24,7 +25,6 @@ def a_plan(**changes: object) -> EvaluationPlan:
             weights="a" * 64,
             vocabulary="b" * 64,
             dtype="float32",
-            compiled=False,
         ),
         corpus=CorpusIdentity(name="c", digest="c" * 64, sentences=10),
         draw=ExampleSelection(
@@ -42,7 +42,15 @@ def a_plan(**changes: object) -> EvaluationPlan:
 
 
 def a_job(plan: EvaluationPlan) -> JobPlan:
-    return replace(plan.job(examples_per_unit=1, units=5), software="unmask 0")
+    return JobPlan(
+        kind=KIND,
+        options=plan.options(),
+        model=plan.model,
+        input=plan.input,
+        rows_per_unit=1,
+        units=5,
+        software="unmask 0",
+    )
 
 
 def a_run(folder: str, plan: EvaluationPlan, rows: Sequence[ResultRow]) -> EvaluationRun:

@@ -15,8 +15,8 @@ import pytest
 from tiny_tokenizers import save_bert
 
 from unmask import cli
-from unmask.jobs import folder as folders
-from unmask.jobs.work import Work
+from unmask.jobs.folder import Folder, stored_plan
+from unmask.jobs.worker import Worker
 from unmask.records import places
 
 pytestmark = pytest.mark.slow
@@ -61,6 +61,17 @@ def put(place: str, rows: list[dict[str, Any]]) -> None:
     places.write_whole(place, "".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
+def folder_of(output: str) -> Folder:
+    plan = stored_plan(output)
+    assert plan is not None
+    return Folder(output, plan.digest)
+
+
+def done(output: str) -> int:
+    """How many units have a receipt."""
+    return sum(name.startswith("_part-") for name in places.names_in(output))
+
+
 def run(*arguments: object) -> int:
     return cli.main(list(map(str, arguments)))
 
@@ -72,10 +83,10 @@ def test_a_job_in_a_bucket_goes_on_and_notices_another_input(
     put(f"{bucket}/in/a.jsonl", rows[:20])
     put(f"{bucket}/in/b.jsonl", rows[20:])
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    given = ["score", f"{bucket}/in/*.jsonl", "-m", model, "--texts-per-unit", "4", "--quiet"]
+    given = ["score", f"{bucket}/in/*.jsonl", "-m", model, "--rows-per-unit", "4", "--quiet"]
     output = f"{bucket}/out/"
 
-    real, made = Work.run, []
+    real, made = Worker.answers, []
 
     def interrupted(self, *arguments):
         made.append(1)
@@ -84,14 +95,14 @@ def test_a_job_in_a_bucket_goes_on_and_notices_another_input(
         return real(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Work, "run", interrupted)
+        patch.setattr(Worker, "answers", interrupted)
         assert run(*given, "-o", output) == 130
-    begun = set(folders.part_numbers(output))
-    assert begun == {0, 1, 2}
+    folder = folder_of(output)
+    assert set(folder.receipts()) == {0, 1, 2}
     # a part that was cut off
-    with places.open_file(folders.place_of(output, 1)) as file:
-        content = file.read()
-    places.write_whole(folders.place_of(output, 1), content[:-9])
+    content = places.read_bytes(folder.part(1))
+    assert content is not None
+    places.write_whole(folder.part(1), content[:-9])
     assert run(*given, "-o", output) == 0
     assert "1 parts are damaged" in capsys.readouterr().err
     assert run("merge", output, tmp_path / "merged.jsonl", "--quiet") == 0
@@ -116,17 +127,21 @@ def test_a_job_in_a_bucket_goes_on_and_notices_another_input(
 def test_kills_lose_no_row_in_a_bucket_and_repeat_none(bucket, model, tmp_path) -> None:
     rows = [{"n": n, "text": text} for n, text in enumerate(TEXTS * 40)]
     put(f"{bucket}/many/a.jsonl", rows)
-    again = ["score", f"{bucket}/many/a.jsonl", "-m", model, "--texts-per-unit", "4", "--quiet"]
+    again = ["score", f"{bucket}/many/a.jsonl", "-m", model, "--rows-per-unit", "4", "--quiet"]
     output, log, moments = f"{bucket}/killed/", tmp_path / "log", random.Random(3)
     killed = 0
     for further in moments.sample([0] * 4 + [1] * 5 + [2] * 3, KILLS):
-        wanted = len(list(folders.part_numbers(output))) + further
+        wanted = done(output) + further
         process = killable.start([*again, "-o", output], log)
-        while process.exitcode is None and len(list(folders.part_numbers(output))) < wanted:
+        while process.exitcode is None and done(output) < wanted:
             threading.Event().wait(0.01)
         process.join(moments.uniform(0, 0.05 if further else 1.5))
         process.kill()
         process.join()
+        # twelve kills are no sign of a unit that kills
+        for name in places.names_in(output):
+            if name.startswith("_begun-"):
+                places.remove(f"{output}{name}")
         killed += process.exitcode == -signal.SIGKILL
     assert killed >= KILLS // 2
     assert killable.finish([*again, "-o", output], log) == 0

@@ -1,220 +1,238 @@
-"""A job on a Ray cluster of two nodes: the rows of one process, also if workers and a node die."""
+"""Jobs on a Ray cluster: workers that are killed, units that kill them, a driver that is killed.
 
-import json
+The cluster is one of this machine, with two CPUs, or the one that RAY_ADDRESS names.
+"""
+
+import os
 import random
-from collections.abc import Iterator
-from importlib.util import find_spec
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import killable
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from ray_nodes import TwoNodes, private_nodes
-from remote_code import write_model
 from tiny_tokenizers import save_bert
 
-import unmask
-from unmask import cli
-from unmask.errors import StoreError, UnmaskError
-from unmask.evaluation.request import EvaluationRequest, prepare
-from unmask.jobs import folder as folders
-from unmask.jobs.executors.local import LocalExecutor
-from unmask.jobs.executors.ray_cluster import Cluster, RayExecutor
-from unmask.jobs.executors.task import Failure
-from unmask.jobs.kinds.score import ScoreKind
+from unmask import Settings, cli
+from unmask.jobs.folder import Folder
+from unmask.jobs.kinds import Kind, Reason
 from unmask.jobs.model_source import ModelSource
-from unmask.jobs.plan import JobPlan
-from unmask.jobs.running import Job, open_job, run_job
-from unmask.jobs.work import _give_up
-from unmask.records.corpora import CorpusSpec
-from unmask.records.files import Unit
+from unmask.jobs.ray_workers import Cluster, RayExecutor, capacity
+from unmask.jobs.running import Job, LocalExecutor, Result, run_job
+from unmask.jobs.worker import Worker
+from unmask.language_model import LanguageModel
+from unmask.records.files import open_input
 
-needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="the extra `ray` is not here")
-WORDS = ("cat", "dog", "man", "woman", "mat")
-UNITS = 60
+ray = pytest.importorskip("ray")
+pytestmark = [pytest.mark.long, pytest.mark.no_cover]
+
+TEXTS = [f"the {one} saw a {two}." for one in ("cat", "dog", "man") for two in ("mat", "dog")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens(Kind):
+    """Counts tokens; a text with `fatal` in it ends its process."""
+
+    seconds: float = 0.0
+    settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
+
+    name, verb = "tokens", "counted"
+
+    @property
+    def output_columns(self) -> dict[str, str]:
+        return {"tokens": "int64", "model": "string", "reason": "string"}
+
+    def read(self, lm: LanguageModel, rows: Sequence[Any]) -> list[Any]:
+        return [row["text"] or Reason("it is empty") for row in rows]
+
+    def run(self, lm: LanguageModel, items: Sequence[str]) -> list[list[dict[str, Any]]]:
+        time.sleep(self.seconds)
+        if any("fatal" in text for text in items):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return [[{"tokens": len(lm.tokenizer(text)["input_ids"])}] for text in items]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoNodes]:
-    # sockets have short paths
-    with private_nodes(tmp_path_factory.mktemp("r")) as nodes:
-        yield nodes
+def cluster() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        # other processes of this machine are none of its business
+        patch.setenv("RAY_memory_monitor_refresh_ms", "0")
+        here = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": 2, "include_dashboard": False}
+        ray.init(log_to_driver=False, logging_level="critical", **here)
+        yield
+        ray.shutdown()
 
 
-class Disturbed:
-    """A cluster to which something is done after some units."""
-
-    def __init__(self, ray: RayExecutor, disturb: Any) -> None:
-        self._ray, self._disturb = ray, disturb
-
-    def run(self, task: Any, jobs: Any) -> Iterator[Any]:
-        for number, done in enumerate(self._ray.run(task, jobs)):
-            self._disturb(number)
-            yield done
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
-def rows_in(folder: Path, units: int) -> list[dict[str, Any]]:
-    numbers = sorted(folders.part_numbers(str(folder)))
-    assert numbers == [*range(units)]
-    return [
-        {name: value for name, value in row.items() if name != "seconds"}
-        for number in numbers
-        for row in pq.read_table(folders.place_of(str(folder), number)).to_pylist()
-    ]
+def run(
+    texts: Sequence[str], model: str, place: Path, *, size: int, kind: Kind, on_ray: bool = True
+) -> Result:
+    """A job over texts, in units of so many."""
+    source = place.parent / "in.txt"
+    source.write_text("\n".join(texts) + "\n")
+    where = ModelSource(place=model, device="cpu")
+    lm = where.load()
+    job = Job(kind, open_input([str(source)]), size)
+    units = job.cut(lm)
+    plan = job.plan(lm, units, name="m", dtype="float32")
+    if not on_ray:
+        return run_job(job, units, plan, str(place), LocalExecutor(lm), progress=False)
+    with RayExecutor(where, Cluster(workers=(2, 2))) as workers:
+        return run_job(job, units, plan, str(place), workers, progress=False)
 
 
-def jobs(model: str, folder: Path) -> dict[str, tuple[Job, JobPlan]]:
-    """Texts to score, from a file that nodes share; and examples that the driver alone has."""
-    draw = random.Random(5)
-    texts = [f"the {' '.join(draw.choices(WORDS, k=8))} sat." for _ in range(UNITS * 20)]
-    (folder / "in.txt").write_text("\n".join(texts))
-    rows = [f"{text},the {WORDS[n % len(WORDS)]}" for n, text in enumerate(texts)]
-    (folder / "in.csv").write_text("\n".join(["text,before", *rows]))
-    kind = ScoreKind(given=("before",), separator=" ", methods=("pll", "elbo"), draws=2)
-    score = open_job(kind, [str(folder / "in.csv")], texts_per_unit=20)
-    request = EvaluationRequest(
-        corpus=CorpusSpec(str(folder / "in.txt")),
-        model=ModelSource(place=model, device="cpu"),
-        examples=2 * UNITS,
-        methods=["mlm", "hcb"],
-        support=WORDS,
-    )
-    prepared = prepare(request)
-    plan = prepared.plan.job(examples_per_unit=2, units=UNITS)
-    return {
-        "score": (score, score.plan(unmask.load(model), name="bert", dtype="float32")),
-        "evaluate": (prepared.job(2), plan),
-    }
+def parts(place: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(place.glob("part-*"))}
 
 
-def refusal(job: Job, plan: JobPlan, source: ModelSource, nodes: TwoNodes, folder: Path) -> str:
-    executor = RayExecutor(source, Cluster(address=nodes.address, workers=1))
-    with executor as ray, pytest.raises(UnmaskError) as told:
-        run_job(job, plan, str(folder), ray, progress=False)
-    assert "\n" not in str(told.value)
-    assert len(str(told.value)) < 500
-    return str(told.value)
+def test_parts_of_a_cluster_are_those_of_this_process(cluster, model, tmp_path) -> None:
+    (tmp_path / "in.txt").write_text("\n".join(TEXTS * 4))
+    command = ["score", str(tmp_path / "in.txt"), "-m", model, "--rows-per-unit", "3", "--quiet"]
+    for name, more in (("ray", ["--ray", "auto", "--workers", "1-2"]), ("here", [])):
+        assert cli.main([*command, "-o", f"{tmp_path}/{name}/", *more]) == 0
+    assert len(parts(tmp_path / "ray")) == 8
+    assert parts(tmp_path / "ray") == parts(tmp_path / "here")
+    assert cli.main([*command, "-o", f"{tmp_path}/out.csv", "--ray", "auto"]) == 0
+    assert cli.main([*command, "-o", f"{tmp_path}/plain.csv"]) == 0
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
 
 
-@needs_ray
-@pytest.mark.slow
-@pytest.mark.long
-def test_nodes_without_the_model_or_too_small_end_a_job_in_one_line(
-    cluster: TwoNodes, tmp_path: Path
+def test_a_unit_that_kills_its_worker_is_named_and_all_others_are_done(
+    cluster, model, tmp_path
 ) -> None:
-    job, plan = jobs(str(save_bert(tmp_path / "bert")), tmp_path)["evaluate"]
-    other = save_bert(tmp_path / "other", {"cat": 1.0})
-    said = refusal(job, plan, ModelSource(place=str(other)), cluster, tmp_path / "a")
-    assert said.startswith("on node ")
-    assert "has other " in said
-    assert " here than where the run was planned" in said
-    nowhere = ModelSource(place=str(tmp_path / "none"))
-    assert "none" in refusal(job, plan, nowhere, cluster, tmp_path / "b")
-    wide = Cluster(address=cluster.address, cpus_per_worker=2)
+    texts = [f"the cat {n}." for n in range(400)]
+    texts[137] = "the fatal dog."
+    result = run(texts, model, tmp_path / "run", size=1, kind=Tokens())
+    assert (result.done, result.units) == (399, 400)
+    (error,) = result.errors
+    assert error == "rows 138 to 138 of 'in.txt': it ended its process 3 times, and is skipped" or (
+        "rows 138 to 138 of " in error and "it ended its process 3 times, and is skipped" in error
+    )
+    assert len(parts(tmp_path / "run")) == 399
+
+
+def worker_pids() -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                title = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"ray::MapWorker" in title:
+                found.append(int(entry.name))
+    return found
+
+
+def test_killed_workers_lose_nothing(cluster, model, tmp_path) -> None:
+    texts, draw, killed = [f"the cat {n}." for n in range(240)], random.Random(4), []
+    expected = run(texts, model, tmp_path / "here", size=4, kind=Tokens(), on_ray=False)
+    done = threading.Event()
+
+    def kill() -> None:
+        while len(killed) < 20 and not done.wait(draw.uniform(0.3, 1.5)):
+            # after the first of its parts, so that the worker has its model
+            if (pids := worker_pids()) and len(parts(tmp_path / "run")) > len(killed):
+                victim = draw.choice(pids)
+                os.kill(victim, signal.SIGKILL)
+                killed.append(victim)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        result = run(texts, model, tmp_path / "run", size=4, kind=Tokens(seconds=0.5))
+    finally:
+        done.set()
+        thread.join()
+    assert len(killed) >= 5
+    assert (result.done, result.errors) == (expected.done, [])
+    here = {name[:11]: content for name, content in parts(tmp_path / "here").items()}
+    assert {name[:11]: content for name, content in parts(tmp_path / "run").items()} == here
+
+
+def test_a_driver_that_is_killed_goes_on(cluster, model, tmp_path) -> None:
+    (tmp_path / "in.txt").write_text("\n".join(TEXTS * 10))
+    command = ["score", str(tmp_path / "in.txt"), "-m", model, "--rows-per-unit", "2", "--quiet"]
+    address = ray.get_runtime_context().gcs_address
+    output = ["-o", f"{tmp_path}/ray.csv", "--ray", address, "--workers", "1"]
+    for count in (3, 8, 15):
+        process = killable.start([*command, *output], tmp_path / "log")
+        while len(list(tmp_path.glob("ray.csv.parts/_part-*"))) < count:
+            time.sleep(0.05)
+            assert process.is_alive(), (tmp_path / "log").read_text()
+        process.kill()
+        process.join()
+    assert killable.finish([*command, *output], tmp_path / "log") == 0
+    assert cli.main([*command, "-o", f"{tmp_path}/plain.csv"]) == 0
+    assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
+
+
+def test_a_model_that_a_worker_cannot_load_ends_the_run_in_one_line(
+    cluster, model, tmp_path, monkeypatch
+) -> None:
+    (tmp_path / "in.txt").write_text("\n".join(TEXTS))
+    lm = ModelSource(place=model, device="cpu").load()
+    job = Job(Tokens(), open_input([str(tmp_path / "in.txt")]), 2)
+    units = job.cut(lm)
+    plan = job.plan(lm, units, name="m", dtype="float32")
     with (
-        RayExecutor(nowhere, wide) as ray,
-        pytest.raises(UnmaskError, match="no node of the cluster has 2 CPUs"),
+        RayExecutor(ModelSource(place=str(tmp_path / "none")), Cluster(workers=(1, 1))) as workers,
+        pytest.raises(Exception, match=r"a worker cannot go on: .*none"),
     ):
-        run_job(job, plan, str(tmp_path / "c"), ray, progress=False)
+        run_job(job, units, plan, str(tmp_path / "run"), workers, progress=False)
 
 
-@needs_ray
-@pytest.mark.slow
-def test_a_shifted_model_with_code_of_its_own_on_nodes(
-    cluster: TwoNodes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model = write_model(tmp_path / "dream-like", named="<|mask|>", classes=("AutoModel",))
-    rows = [f"the {a} sat on,a {b}" for a in ("cat", "dog", "man") for b in ("mat", "hat")]
-    (tmp_path / "in.csv").write_text("\n".join(["before,text", *rows]))
-    command = ["score", str(tmp_path / "in.csv"), "--given", "before", "--separator", " "]
-    command += ["--method", "unmasking", "--texts-per-unit", "2", "--shift", "--quiet"]
-    command += ["-m", model, "--trust-remote-code", "--device", "cpu"]
-    for place, options in (("here", []), ("there", ["--ray", cluster.address])):
-        code = cli.main([*command, "-o", f"{tmp_path / place}/", *options])
-        assert code == 0, capsys.readouterr().err
-    units = len(list(folders.part_numbers(str(tmp_path / "here"))))
-    first, *others = rows_in(tmp_path / "there", units)
-    assert [first, *others] == rows_in(tmp_path / "here", units)
-    lm = unmask.load(model, trust_remote_code=True, shift=True)
-    own = lm.score("a mat", given="the cat sat on", separator=" ", method="unmasking")
-    assert first["score"] == pytest.approx(own.score, abs=1e-5)
-
-
-@needs_ray
-@pytest.mark.slow
-def test_a_card_of_consistency_from_nodes(cluster: TwoNodes, tmp_path: Path) -> None:
-    model = str(save_bert(tmp_path / "bert"))
-    rows = [f"the {a} saw the {b}.,the {b} saw the {a}." for a in WORDS for b in WORDS[:2]]
-    (tmp_path / "in.csv").write_text("\n".join(["text,contrast", *rows]))
-    command = ["consistency", str(tmp_path / "in.csv"), "-m", model, "--random-orders", "2"]
-    command += ["--device", "cpu", "--quiet"]
-    for place, options in (("here", []), ("there", ["--ray", cluster.address])):
-        assert cli.main([*command, "-o", f"{tmp_path / place}/", *options]) == 0
-    assert rows_in(tmp_path / "there", 3) == rows_in(tmp_path / "here", 3)
-    here, there = (
-        json.loads((tmp_path / one / "_card.json").read_text()) for one in ("here", "there")
+def test_a_worker_is_for_pipelines_of_ray_data_too(cluster, model, tmp_path) -> None:
+    table = pa.table({"n": range(12), "text": TEXTS * 2})
+    scored = ray.data.from_arrow(table).map_batches(
+        Worker,
+        fn_constructor_kwargs={"model": model},
+        batch_format="pyarrow",
+        compute=ray.data.ActorPoolStrategy(size=1),
     )
-    assert there["results"] == here["results"]
+    found = sorted(scored.take_all(), key=lambda row: row["n"])
+    pq.write_table(table, tmp_path / "in.parquet")
+    command = ["score", str(tmp_path / "in.parquet"), "-m", model, "-o", f"{tmp_path}/out.parquet"]
+    assert cli.main([*command, "--quiet"]) == 0
+    expected = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [row["text"] for row in found] == [row["text"] for row in expected]
+    scores = [row["score"] for row in expected]
+    assert [row["score"] for row in found] == pytest.approx(scores, abs=1e-6)
 
 
-# last, for it leaves one node
-@needs_ray
-@pytest.mark.slow
-def test_the_rows_of_one_process_although_workers_die_and_a_node_stops(
-    cluster: TwoNodes, tmp_path: Path
-) -> None:
-    model = save_bert(tmp_path / "bert")
-    both = jobs(str(model), tmp_path)
-    kills = [
-        (5, cluster.other, "ray::Worker"),
-        (15, cluster.head, "ray::Worker"),
-        (25, cluster.other, "raylet/raylet"),
+def test_capacity_is_of_living_nodes() -> None:
+    nodes = [
+        {"Alive": True, "Resources": {"CPU": 4.0, "GPU": 1.0}},
+        {"Alive": False, "Resources": {"CPU": 64.0}},
+        {"Alive": True, "Resources": {"CPU": 3.0}},
     ]
-    disturbed(*both["evaluate"], cluster, model, tmp_path / "evaluate", kills[:1])
-    disturbed(*both["score"], cluster, model, tmp_path / "score", kills)
+    assert (capacity(nodes, 2, 0), capacity(nodes, 1, 1)) == (3, 1)
+    with pytest.raises(Exception, match="no node of the cluster has 8 CPUs for a worker"):
+        capacity(nodes, 8, 0)
 
 
-def disturbed(
-    job: Job, plan: JobPlan, cluster: TwoNodes, model: Path, folder: Path, kills: list[Any]
-) -> None:
-    lm = unmask.load(str(model))
-    folder.mkdir()
-    run_job(job, plan, str(folder / "here"), LocalExecutor(lm), progress=False)
+def test_two_drivers_in_one_folder_leave_valid_parts(model, tmp_path) -> None:
+    """As in a bucket, which has no locks."""
+    from unmask.jobs import folder as folders
 
-    def disturb(done: int) -> None:
-        if kills and done >= kills[0][0] and kills[0][1].kill(kills[0][2]):
-            del kills[0]
-
-    source = ModelSource(place=str(model), device="cpu")
-    with RayExecutor(source, Cluster(address=cluster.address)) as ray:
-        outcome = run_job(job, plan, str(folder / "there"), Disturbed(ray, disturb), progress=False)
-    assert not kills
-    texts = job.source.texts
-    assert (outcome.done, outcome.failed, outcome.tally.texts) == (plan.units, 0, texts)
-    assert rows_in(folder / "there", plan.units) == rows_in(folder / "here", plan.units)
-
-
-def test_what_cannot_be_stored_ends_the_job_and_what_cannot_be_done_does_not() -> None:
-    unit = Unit(3, "in.txt", "txt", 0, 9, 1)
-    done = _give_up(unit, Failure("its worker ended 3 times while it ran", "killed"))
-    assert (done.unit, done.error) == (3, "its worker ended 3 times while it ran, killed")
-    with pytest.raises(StoreError, match=r"^cannot write x"):
-        _give_up(unit, Failure("StoreError: cannot write x: No space left on device"))
-
-
-@pytest.mark.slow
-def test_a_class_for_ray_data(tmp_path: Path) -> None:
-    import pyarrow as pa
-
-    from unmask.jobs.ray_data import MapBatches
-
-    model = str(save_bert(tmp_path / "bert"))
-    texts = ["the cat sat.", "", "a dog ran."]
-    table = MapBatches(model)(pa.table({"text": texts, "n": [1, 2, 3]}))
-    assert table.column_names[:4] == ["text", "n", "method", "score"]
-    first, _, last = unmask.load(model).score([texts[0], texts[0], texts[2]])
-    found = table["score"].to_pylist()
-    assert found == [pytest.approx(first.score), None, pytest.approx(last.score)]
-    assert table["reason"].to_pylist()[1] == "the text is empty"
-    with pytest.raises(ValueError, match="no column 'text'"):
-        MapBatches(model)(pa.table({"n": [1]}))
+    texts = [f"the cat {n}." for n in range(40)]
+    first = run(texts, model, tmp_path / "run", size=4, kind=Tokens(), on_ray=False)
+    folder = Folder(str(tmp_path / "run"), first.plan.digest)
+    before = parts(tmp_path / "run")
+    for number in range(0, 10, 2):
+        folder.forget(number)
+    again = run(texts, model, tmp_path / "run", size=4, kind=Tokens(), on_ray=False)
+    assert again.done == 10
+    assert parts(tmp_path / "run") == before
+    assert all(folders.Folder(folder.place, folder.digest).receipts().values())

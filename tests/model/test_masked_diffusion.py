@@ -317,8 +317,9 @@ def test_a_job_is_not_continued_with_another_mask_or_shift(
     one, other = load(dream), load(dream, shift=True)
     masked = load(dream, mask_id=4)
     here = [identify(lm, name="x", dtype="float32") for lm in (one, other, masked)]
-    assert set(model_changes(here[0], here[1])) == {"model.tokenizer.shift", "model.probe"}
-    assert "model.tokenizer.mask_id" in model_changes(here[0], here[2])
+    (change,) = model_changes(here[0], here[1])
+    assert change.startswith("model.tokenizer.shift is")
+    assert any("model.tokenizer.mask_id" in one for one in model_changes(here[0], here[2]))
     texts = tmp_path / "texts.txt"
     texts.write_text("".join(f"{START} {sentence}\n" for sentence in SENTENCES))
     command = ["score", str(texts), "-m", dream, "--trust-remote-code", "-o", f"{tmp_path}/job/"]

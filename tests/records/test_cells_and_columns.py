@@ -1,14 +1,14 @@
 """What a cell, a column and a name of a file become on their way through a job. Without a model."""
 
 import csv
-import io
 import json
 import math
+import os
 import time
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -18,10 +18,9 @@ import pytest
 from unmask import SupportError
 from unmask.errors import CorpusError
 from unmask.jobs import parts
+from unmask.jobs.kinds import Kind
 from unmask.jobs.kinds.fill import FillRequest
 from unmask.jobs.merging import _common
-from unmask.jobs.single_file import FileLayout, growing
-from unmask.jobs.tally import Tally
 from unmask.markup import data_cell, from_data_cell
 from unmask.records import places
 from unmask.records.corpora import CorpusSpec, read_corpus
@@ -32,28 +31,51 @@ from unmask.records.writing import written
 
 def table_of(values: list[Any]) -> pa.Table:
     batch = RowBatch([{"x": value} for value in values], [None] * len(values))
-    return pa.concat_tables(parts.part_tables(batch, [[{}]] * len(values), {}, ()))
+    return parts.part_table(batch, [[{"n": 1}]] * len(values), Numbers())
+
+
+class Numbers(Kind):
+    """Results that are a number."""
+
+    output_columns: ClassVar = {"n": "int64"}
 
 
 # --- columns -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("values", "of", "found"),
+    ("values", "of"),
     [
-        ([1, None, 2], pa.int64(), [1, None, 2]),
-        ([1, 0.5], pa.float64(), [1.0, 0.5]),
-        ([2**53, -0.5], pa.float64(), [float(2**53), -0.5]),
-        ([12345678901234567890, 1, None], pa.uint64(), [12345678901234567890, 1, None]),
-        ([2**53 + 1, 0.5], pa.string(), ["9007199254740993", "0.5"]),
-        ([2**63, -1], pa.string(), ["9223372036854775808", "-1"]),
-        ([2**64], pa.string(), ["18446744073709551616"]),
+        ([1, None, 2], pa.int64()),
+        ([0.5, 1.0, -0.0], pa.float64()),
+        (["a", None, "1"], pa.string()),
+        ([True, None], pa.bool_()),
+        ([None, None], pa.null()),
+        # what has no type of Parquet is JSON, a number that is whole among others too
+        ([1, 0.5], pa.string()),
+        ([True, 1, "1", None], pa.string()),
+        ([2**63, -1], pa.string()),
+        ([2**64], pa.string()),
+        (["\ud800"], pa.string()),
+        ([[1, {"b": [None, "x"]}], {"a": 1.0}, ""], pa.string()),
     ],
 )
-def test_whole_numbers_keep_their_digits(values, of, found) -> None:
+def test_every_value_of_json_is_read_back_as_it_was(values, of) -> None:
     table = table_of(values)
     assert table.schema.field("x").type == of
-    assert table.column("x").to_pylist() == found
+    again = parts.decoded(parts.encoded(table))
+    found = [row["x"] for row in parts.rows_of(again)]
+    assert [(type(one), one) for one in found] == [(type(one), one) for one in values]
+
+
+def test_a_row_without_a_column_is_read_back_without_it() -> None:
+    rows = [{"a": 1}, {"b": None, "a": None}, {}, {"b": "x"}]
+    results = [[{"n": 0}, {"n": 1}], [{"n": 2}], [{"n": 3}], [{"n": 4}]]
+    table = parts.part_table(RowBatch(rows, [None] * 4), results, Numbers())
+    assert list(parts.rows_of(table)) == [
+        *({"a": 1, "n": 0}, {"a": 1, "n": 1}, {"a": None, "b": None, "n": 2}, {"n": 3}),
+        {"b": "x", "n": 4},
+    ]
 
 
 def test_parts_with_whole_numbers_of_two_types_are_merged_as_text() -> None:
@@ -64,20 +86,18 @@ def test_a_text_with_many_rows_is_never_repeated_for_all_of_them_at_once(monkeyp
     monkeypatch.setattr(parts, "_ROWS_AT_ONCE", 4)
     batch = RowBatch([{"text": "a"}, {"text": "b"}], [None, None])
     found: list[list[Row]] = [[{"n": n} for n in range(7)], [{"n": n} for n in range(3)]]
-    tables = list(parts.part_tables(batch, found, {"n": "int64"}, ()))
-    assert [table.num_rows for table in tables] == [4, 4, 2]
-    content = parts.encoded(tables, {"unit": 3})
-    read = pq.read_table(pa.BufferReader(content))
+    table = parts.part_table(batch, found, Numbers())
+    assert [len(chunk) for chunk in table.column("text").chunks] == [4, 4, 2]
+    read = pq.read_table(pa.BufferReader(parts.encoded(table)))
     assert read.schema.field("text").type == pa.string()
     assert read.to_pylist() == [
         *({"text": "a", "n": n} for n in range(7)),
         *({"text": "b", "n": n} for n in range(3)),
     ]
-    assert parts.facts_of(io.BytesIO(content), whole=True) == {"unit": 3}
 
 
 def test_a_part_without_rows_has_its_columns() -> None:
-    (table,) = parts.part_tables(RowBatch([], []), [], {"n": "int64"}, ())
+    table = parts.part_table(RowBatch([], []), [], Numbers())
     assert (table.num_rows, table.column_names) == (0, ["n"])
 
 
@@ -88,9 +108,9 @@ def test_two_columns_of_one_name_are_refused(ending, tmp_path) -> None:
     place.write_text("text,x,x\nthe cat sat.,1,2\n".replace(",", comma))
     said = "has 2 columns 'x'; give each a name of its own in the first line"
     with pytest.raises(CorpusError, match=said):
-        open_input([str(place)], texts_per_unit=10).columns(["text"])
+        open_input([str(place)], ["text"])
     # by numbers all columns have names of their own
-    assert open_input([str(place)], texts_per_unit=10).columns(["1"]) == ["1", "2", "3"]
+    assert open_input([str(place)], ["1"]).names == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize(
@@ -109,10 +129,9 @@ def test_two_columns_of_one_name_are_refused(ending, tmp_path) -> None:
 def test_the_first_line_of_csv_tells_the_delimiter(first, columns, names, tmp_path) -> None:
     place = str(tmp_path / "a.csv")
     Path(place).write_text(f"{first}\n{first}\n")
-    source = open_input([place], texts_per_unit=1, columns=columns)
-    assert source.columns(columns) == names
+    assert open_input([place], columns).names == names
     (sentence, *_) = read_corpus(CorpusSpec(place, columns=tuple(columns))).sentences
-    assert sentence.text == next(rows_or_raise(source, columns))[columns[0]]
+    assert sentence.text == next(rows_or_raise(place, None, columns))[columns[0]]
 
 
 def test_a_delimiter_that_numbers_do_not_tell_is_refused(tmp_path) -> None:
@@ -120,13 +139,14 @@ def test_a_delimiter_that_numbers_do_not_tell_is_refused(tmp_path) -> None:
     Path(place).write_text("the cat;x\nthe dog;y\n")
     said = "has no comma, but 2 fields between semicolons; give a column by its name"
     with pytest.raises(CorpusError, match=said):
-        open_input([place], texts_per_unit=1, columns=["1"]).columns(["1"])
+        open_input([place], ["1"])
 
 
 def test_units_of_csv_with_semicolons_begin_at_records(tmp_path) -> None:
     place = str(tmp_path / "a.csv")
     Path(place).write_text('n;text\n1;"a,\nb"\n2;"c\n\nd"\n3;e\n')
-    units = open_input([place], texts_per_unit=1).units()
+    units = list(open_input([place]).cut(1).units())
+    assert len(units) == 3
     rows = [row for unit in units for row in read_unit(unit, ["text"]).rows]
     assert [row["text"] for row in rows] == ["a,\nb", "c\n\nd", "e"]
 
@@ -136,7 +156,7 @@ def test_a_table_of_many_columns_takes_a_time_in_proportion(tmp_path) -> None:
     names = ["text", *(f"c{n}" for n in range(20_000))]
     Path(place).write_text(f"{','.join(names)}\n{','.join(names)}\n")
     began = time.process_time()
-    assert open_input([place], texts_per_unit=10).columns(["text"]) == names
+    assert open_input([place], ["text"]).names == names
     # by comparing every two names some 20 s
     assert time.process_time() - began < 5
 
@@ -144,18 +164,18 @@ def test_a_table_of_many_columns_takes_a_time_in_proportion(tmp_path) -> None:
 def test_names_of_parquet_columns_that_are_numbers_or_stand_twice(tmp_path) -> None:
     place = str(tmp_path / "a.parquet")
     pq.write_table(pa.table({"text": ["a"], "7": ["b"]}), place)
-    assert open_input([place], texts_per_unit=9).columns(["7"]) == ["text", "7"]
+    assert open_input([place], ["7"]).names == ["text", "7"]
     twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
     pq.write_table(twice, place)
     with pytest.raises(CorpusError, match="has 2 columns 'text'; give each a name of its own"):
-        open_input([place], texts_per_unit=9).columns(["text"])
+        open_input([place], ["text"])
 
 
 # --- cells ---------------------------------------------------------------------------------------
 
 
 def rows_of(place: Path) -> list[Row]:
-    return list(rows_or_raise(open_input([str(place)], texts_per_unit=10), ["text"]))
+    return list(rows_or_raise(str(place), None, ["text"]))
 
 
 @pytest.mark.parametrize("last", ["n", "model,reason"])
@@ -286,10 +306,35 @@ def test_a_file_that_is_named_is_read_whatever_its_name_begins_with(tmp_path, mo
             assert [one.name for one in places.find([given], [".txt"])] == [name]
 
 
-def test_a_file_that_was_begun_without_rows_is_begun_again(tmp_path) -> None:
-    """As a kill leaves it during the first unit."""
-    (tmp_path / "out.csv.partial").touch()
-    with growing(str(tmp_path / "out.csv"), FileLayout(["x"], "csv")) as writer:
-        writer.append([{"x": 1}], Tally(1))
-    assert (tmp_path / "out.csv").read_text() == "x\n1\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+def test_every_real_file_is_read_once(tmp_path) -> None:
+    """Of a folder with a link to itself, and where others lead to a folder and to a file."""
+    folder = tmp_path / "d"
+    (folder / "below").mkdir(parents=True)
+    (folder / "a.txt").write_text("x\n")
+    (folder / "below" / "b.txt").write_text("x\n")
+    for name, target in (("self", folder), ("again", folder / "below"), ("below/up", folder)):
+        (folder / name).symlink_to(target)
+    (folder / "c.txt").symlink_to(folder / "a.txt")
+    for given in (
+        [str(folder)],
+        [f"{folder}/**/*.txt"],
+        [f"{folder}/*.txt", str(folder / "below")],
+        [str(folder / "a.txt"), str(folder / "c.txt"), str(folder)],
+    ):
+        found = places.find(given, [".txt"])
+        assert sorted(os.path.realpath(one.place) for one in found) == [
+            str(folder / "a.txt"),
+            str(folder / "below" / "b.txt"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [("**/*.txt", "abc"), ("x/**/*.txt", "bc"), ("x/*.txt", "b"), ("**/y/*.txt", "c")],
+)
+def test_two_stars_are_any_number_of_folders(pattern, names, tmp_path) -> None:
+    (tmp_path / "x" / "y").mkdir(parents=True)
+    for name in ("a.txt", "x/b.txt", "x/y/c.txt"):
+        (tmp_path / name).write_text("x\n")
+    found = places.find([f"{tmp_path}/{pattern}"], [".txt"])
+    assert sorted(Path(one.place).stem for one in found) == list(names)

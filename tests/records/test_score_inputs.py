@@ -13,7 +13,7 @@ import pytest
 from assets import real_data
 
 from unmask.errors import CorpusError
-from unmask.records.files import open_rows, rows_or_raise
+from unmask.records.files import open_input, read_unit
 from unmask.records.writing import cell, written
 from unmask.sequences import blimp
 from unmask.sequences.blimp import PAIR, hashed, read_blimp
@@ -35,9 +35,11 @@ def read(
     place: str, named: Sequence[str] = (), *, format: str | None = None, limit: int | None = None
 ) -> list[dict[str, object]]:
     named = named or ["text"]
-    source = open_rows([place], texts_per_unit=2, columns=named, format=format, limit=limit)
-    source.columns(named)
-    return [dict(row) for row in rows_or_raise(source, named)]
+    source = open_input([place], named, format=format, limit=limit).cut(2)
+    batches = [read_unit(unit, named) for unit in source.units()]
+    for reason in (why for batch in batches for why in batch.reasons if why):
+        raise CorpusError(reason)
+    return [dict(row) for batch in batches for row in batch.whole_rows]
 
 
 # -- files

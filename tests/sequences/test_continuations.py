@@ -15,7 +15,7 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask import LanguageModel, cli
-from unmask.jobs.work import Work
+from unmask.jobs.worker import Worker
 from unmask.names import TEXT_METHODS
 from unmask.sequences.scoring import score_texts
 from unmask.sequences.texts import TokenisedText
@@ -285,7 +285,7 @@ def test_a_job_with_contexts_goes_on_where_it_was_interrupted(
     rows = [f"the,{one},sat on {two}." for one in ("cats", "mats") for two in ("cats", "mats")]
     (tmp_path / "rows.csv").write_text("\n".join(["before,text,after", *rows]), encoding="utf-8")
     command = ["score", "rows.csv", "-m", str(folder), "--separator", " ", "--quiet", "--no-text"]
-    command += ["--texts-per-unit", "1"] if output.endswith("/") else []
+    command += ["--rows-per-unit", "1"]
     given = ["--given", "before,after"]
 
     def finished(place: str) -> list[str]:
@@ -297,16 +297,15 @@ def test_a_job_with_contexts_goes_on_where_it_was_interrupted(
     whole = finished(output.replace("scores", "whole"))
     # the texts and what they are given are left out of rows that are published
     assert (whole[0].split(",")[:2], len(whole)) == (["method", "score"], 5)
-    real, begun = Work.run, itertools.count()
+    real, begun = Worker.answers, itertools.count()
 
-    def interrupted(self: Work, *args: Any) -> Any:
+    def interrupted(self: Worker, *args: Any) -> Any:
         if next(begun) == 2:
             raise KeyboardInterrupt
         return real(self, *args)
 
-    monkeypatch.setattr("unmask.cli.score.TEXTS_AT_ONCE", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(Work, "run", interrupted)
+        patch.setattr(Worker, "answers", interrupted)
         assert cli.main([*command, *given, "-o", output]) == 130
     # another context is another job
     capsys.readouterr()

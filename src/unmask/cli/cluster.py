@@ -1,6 +1,6 @@
 """Options that commands with much to do share: a Ray cluster, and an orderly end."""
 
-import math
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NoReturn
 from unmask.cli import options
 from unmask.cli.command import option
 from unmask.errors import UnmaskError
+from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.jobs.executors.local import Executor
     from unmask.jobs.model_source import ModelSource
+    from unmask.jobs.ray_workers import RayExecutor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,43 +29,53 @@ class RayOptions:
         "this run), or an address such as 10.0.0.5:6379 (default: run in this process)",
         "ADDRESS",
     )
-    workers: int | None = option(
-        "number of processes on the cluster, each with its own model (default: one per GPU; "
-        "without GPUs, as many as the CPUs allow)",
-        "N",
+    workers: str | None = option(
+        "number of processes on the cluster, each with its own model, or the least and the most, "
+        "as 4-64 (default: one per GPU; without GPUs, as many as the CPUs allow)",
+        "N|MIN-MAX",
     )
     cpus_per_worker: int | None = option("CPUs and threads per process (default: 1)", "N")
-    wait: float | None = option(
-        "how long to wait while the cluster has no room for a worker, for example while nodes "
-        "start (default: 120; 900 with --workers)",
-        "SECONDS",
-    )
 
 
 def check(chosen: RayOptions) -> None:
-    """Reject options that have no effect, and a wait that never ends."""
+    """Reject options that have no effect."""
     if chosen.ray is None:
         why = "is for a cluster; give --ray auto, local or an address"
-        options.reject(chosen, ("workers", "cpus_per_worker", "wait"), why)
-    if chosen.wait is not None and not 0 < chosen.wait < math.inf:
-        raise UnmaskError(f"--wait takes seconds, a number above 0, not {chosen.wait:g}")
+        options.reject(chosen, ("workers", "cpus_per_worker"), why)
+    elif not chosen.ray.strip():
+        raise UnmaskError(
+            f"a cluster is auto, local or an address such as 10.0.0.5:6379, not "
+            f"{quoted(chosen.ray)}"
+        )
+    if chosen.cpus_per_worker is not None and chosen.cpus_per_worker < 1:
+        raise UnmaskError(f"cpus_per_worker is a number from 1, not {chosen.cpus_per_worker}")
+    _workers(chosen.workers)
+
+
+def _workers(text: str | None) -> tuple[int, int] | None:
+    """The least and the most workers."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", text)
+    least, most = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+    if not 1 <= least <= most:
+        raise UnmaskError(f"workers is a number from 1, or two as 4-64, not {quoted(text)}")
+    return least, most
 
 
 @contextmanager
-def executor(chosen: RayOptions, source: "ModelSource") -> "Iterator[Executor | None]":
+def executor(chosen: RayOptions, source: "ModelSource") -> "Iterator[RayExecutor | None]":
     """The cluster, if one is requested."""
     if chosen.ray is None:
         yield None
         return
 
-    from unmask.jobs.executors.ray_cluster import Cluster, RayExecutor
+    from unmask.jobs.ray_workers import Cluster, RayExecutor
 
-    cpus = 1 if chosen.cpus_per_worker is None else chosen.cpus_per_worker
     cluster = Cluster(
         address=chosen.ray,
-        workers=chosen.workers,
-        cpus_per_worker=cpus,
-        wait=chosen.wait,
+        workers=_workers(chosen.workers),
+        cpus_per_worker=chosen.cpus_per_worker or 1,
     )
     with RayExecutor(source, cluster) as ray:
         yield ray

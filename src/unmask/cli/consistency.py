@@ -2,10 +2,10 @@
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unmask.cli import inputs, many, options
 from unmask.cli.command import argument, option
@@ -13,12 +13,11 @@ from unmask.errors import UnmaskError
 from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN
 
 if TYPE_CHECKING:
+    from unmask.jobs.counts import Counts
     from unmask.jobs.kinds.consistency import ConsistencyKind
-    from unmask.jobs.tally import Tally
+    from unmask.records.rows import Row
     from unmask.sequences.consistency.result import Consistency
 
-# in a part and in a file alike: a text takes a thousand forward passes
-_TEXTS_AT_ONCE = 4
 # behind an underscore, which readers of a folder of Parquet files skip
 _CARD, _JSON, _PICTURE = "_card.md", "_card.json", "_card.png"
 
@@ -39,8 +38,6 @@ class ConsistencyCommand(many.RowsCommand):
         "by side, paired by text, and runs nothing."
     )
     EXAMPLE = "unmask consistency -m bert-base-cased -o bert/"
-
-    TEXTS_PER_UNIT = _TEXTS_AT_ONCE
 
     input: tuple[str, ...] = argument(
         f"{inputs.FILES}; anything else is one text (default: sentences of unmask)",
@@ -79,19 +76,19 @@ class ConsistencyCommand(many.RowsCommand):
         source = inputs.read_input(self.input or (() if self.text else (own,)), self.text)
         given = many.GivenRows.of(source, self, piped_format="txt")
         given.check_header(["text"])
-        kind, kept = self._kind(source), many.KeptRows()
+        kind, rows = self._kind(source), list["Row"]()
 
-        def conclude(tally: "Tally") -> int:
+        def conclude(counts: "Counts") -> int:
             from unmask.sequences.consistency.result import Consistency
 
             if many.is_folder(self) and self.shard is None:
                 self._write_card()
-            elif kept.rows:
-                print(Consistency(kept.rows, kind.options()))
-            return many.concluded(self, kind, tally)
+            elif rows:
+                print(Consistency(rows, kind.options()))
+            return many.concluded(self, kind, counts)
 
-        how: Any = {"default_format": None, "table": kept, "conclude": conclude}
-        return many.rows_command(self, kind, given, at_once=_TEXTS_AT_ONCE, **how)
+        run = many.RowsRun(self, kind, given, default_format=None, keep=rows.extend)
+        return replace(run, conclude=conclude).run()
 
     def _kind(self, source: inputs.Input) -> "ConsistencyKind":
         from unmask.jobs.kinds.consistency import ConsistencyKind
@@ -143,21 +140,22 @@ class ConsistencyCommand(many.RowsCommand):
             options.say_written(os.path.join(self.output or "", _CARD))
 
 
-def read_consistency(folder: str) -> "Consistency":
-    """What a folder of parts holds of a model; one that is not whole is a `StoreError`."""
+def read_consistency(place: str) -> "Consistency":
+    """The rows that a folder of parts holds of a model; one that is not whole is a `StoreError`."""
     from unmask.errors import StoreError
-    from unmask.jobs.folder import read_progress, stored_plan
-    from unmask.jobs.merging import finished_parts, schema_of_parts, tables_of_parts
+    from unmask.jobs.folder import stored_plan
+    from unmask.jobs.merging import parts_of
+    from unmask.jobs.parts import rows_of
     from unmask.records import places
     from unmask.sequences.consistency.result import Consistency
 
-    shown, plan = places.shown(folder), stored_plan(folder)
+    shown, plan = places.shown(place), stored_plan(place)
     if plan is None or plan.kind != "consistency":
         raise StoreError(f"{shown} is not a folder that unmask consistency made")
-    parts, missing = finished_parts(folder)
-    if missing:
+    parts = parts_of(place)
+    if parts.missing:
         raise StoreError(
-            f"{missing:,} parts of {shown} are missing; repeat the command that began it"
+            f"{parts.missing:,} parts of {shown} are missing; repeat the command that began it"
         )
     facts = {
         "model": plan.options["model_name"],
@@ -165,7 +163,6 @@ def read_consistency(folder: str) -> "Consistency":
         "weights": plan.model.weights,
         **{name: value for name, value in plan.options.items() if name != "model_name"},
         "input": [str(one[-1]) for one in plan.input],
-        "software": sorted(read_progress(folder, plan).software),
+        "software": sorted({str(one["software"]) for one in parts.receipts.values()}),
     }
-    tables = tables_of_parts(parts, schema_of_parts(parts))
-    return Consistency([row for table in tables for row in table.to_pylist()], facts)
+    return Consistency([row for table in parts.tables() for row in rows_of(table)], facts)

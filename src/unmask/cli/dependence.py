@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from unmask.queries.dependence.dependence_map import DependenceMap
 
 _MEASURE = next(iter(MEASURES))
-# in a part of a folder: a text takes hundreds of forward passes
-_TEXTS_PER_UNIT = 64
-# in one file, so that short texts share forward passes and long ones are written soon
+# of a pipe, so that short texts share forward passes and long ones are written soon
 _TEXTS_AT_ONCE = 8
 
 
@@ -45,8 +43,6 @@ class DependenceCommand(many.RowsCommand):
     EXAMPLE = (
         'unmask dependence "Two dogs are running." -m bert-base-cased --tree --figure arcs.svg'
     )
-
-    TEXTS_PER_UNIT = _TEXTS_PER_UNIT
 
     input: tuple[str, ...] = inputs.INPUT()
     text: tuple[str, ...] = inputs.TEXT()
@@ -95,7 +91,7 @@ class DependenceCommand(many.RowsCommand):
         self._check(is_one)
         kind = self._kind()
         if not is_one:
-            return many.rows_command(self, kind, given, at_once=_TEXTS_AT_ONCE)
+            return many.RowsRun(self, kind, given, _TEXTS_AT_ONCE).run()
         (text,) = source.texts
         lm = self.running.load(self.model)
         question = kind.question(lm, text)
@@ -104,8 +100,7 @@ class DependenceCommand(many.RowsCommand):
 
             check_arcs(len(question.places))
         if self.dry_run or not self.quiet:
-            cost = kind.cost_of(lm, question)
-            announce.announce(self, cost.name, lm, cost.cloze, cost.cost, kind.settings)
+            announce.announce(kind, lm, question, is_dry=self.dry_run)
         if self.dry_run:
             return 0
         (dependence,) = kind.maps(lm, [question])

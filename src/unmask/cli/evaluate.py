@@ -11,8 +11,7 @@ from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
     from unmask.evaluation.request import EvaluationRequest, Prepared
-    from unmask.jobs.executors.local import Executor
-    from unmask.jobs.running import Outcome
+    from unmask.jobs.running import Executor, Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +56,7 @@ class EvaluateCommand:
     support: str | None = option(options.SUPPORT, "NAME|TOKENS", group="construction")
     estimation: options.Estimation = group(options.Estimation())
     running: options.Running = group(options.Running())
-    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
+    rows_per_unit: int | None = many.ROWS_PER_UNIT()
     shard: str | None = many.SHARD()
     distributed: cluster.RayOptions = group(cluster.RayOptions())
 
@@ -81,11 +80,11 @@ class EvaluateCommand:
         self.estimation.check(self.support or ())
 
     def _run(self, request: "EvaluationRequest", executor: "Executor | None") -> int:
-        from unmask.evaluation.request import EXAMPLES_PER_UNIT, evaluate, prepare
+        from unmask.evaluation.request import evaluate, prepare
         from unmask.jobs.shards import Shard
 
         shard = Shard() if self.shard is None else Shard.parse(self.shard)
-        size, prepared = self.texts_per_unit, prepare(request)
+        prepared = prepare(request)
         if not self.quiet or self.dry_run:
             print(_announcement(prepared), file=sys.stderr)
         if self.dry_run:
@@ -97,16 +96,16 @@ class EvaluateCommand:
                 many.whole_path(self.output),
                 shard=shard,
                 executor=executor,
-                examples_per_unit=EXAMPLES_PER_UNIT if size is None else size,
+                rows_per_unit=self.rows_per_unit,
                 strict=self.strict,
                 progress=False if self.quiet else None,
                 say=options.say,
             )
         if not self.quiet:
             print(_conclusion(outcome, self.output), file=sys.stderr)
-        if outcome.failed:
+        if outcome.errors:
             options.say(outcome.failures())
-        return 1 if outcome.failed or outcome.tally.failed else 0
+        return 1 if outcome.errors or outcome.counts["failed"] else 0
 
     def _request(self) -> "EvaluationRequest":
         methods = self.methods.names(every=["all"])
@@ -157,29 +156,20 @@ def _unknown(prepared: "Prepared") -> str:
 
 
 def _cost(prepared: "Prepared") -> str:
-    """What the run would cost here, by an example of median length."""
-    from unmask.constructions import DEFAULT_METHOD
+    """What the run would take here."""
+    from unmask.jobs.estimate import estimate
 
-    pairs = sorted(prepared.pairs, key=lambda one: len(one.cloze))
-    plan = prepared.plan
-    methods = [one.method for one in plan.constructions]
-    cost = prepared.lm.cost(
-        pairs[len(pairs) // 2].cloze,
-        # A-KL and J read both tables, and a sketch is run whatever is read from it: the default's
-        methods=[*methods, DEFAULT_METHOD],
-        support=plan.sketch or plan.support,
-        settings=prepared.request.settings,
-        options={one.method: dict(one.options) for one in plan.constructions},
-        examples=len(pairs),
-    )
-    named = ", ".join(one.label for one in plan.constructions)
-    return f"{named}: {len(pairs):,} examples, each {cost}"
+    job = prepared.job()
+    source = job.cut(prepared.lm)
+    units = list(source.units())
+    return str(estimate(job.kind, prepared.lm, units, source.rows, is_dry=True))
 
 
-def _conclusion(outcome: "Outcome", output: str) -> str:
-    tally = outcome.tally
-    failed = f", {tally.failed:,} failed: run again to try them again" if tally.failed else ""
+def _conclusion(outcome: "Result", output: str) -> str:
+    counts = outcome.counts
+    count = counts["failed"]
+    failed = f", {count:,} failed: run again to try them again" if count else ""
     return (
-        f"{tally.texts - tally.failed:,} examples are in {quoted(output, limit=200)}{failed};"
+        f"{counts['texts'] - count:,} examples are in {quoted(output, limit=200)}{failed};"
         " unmask report makes tables of them"
     )

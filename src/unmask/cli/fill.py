@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _LONG_SECONDS = 60.0
 # no more forward passes are timed beforehand
 _FEW_PASSES = 5_000
-# in a part of a folder: a text may take seconds
-_TEXTS_PER_UNIT = 64
+# of a pipe, those that are filled in the same steps
+_TEXTS_AT_ONCE = 64
 _RANK_WORDS = "rank words of any number of pieces with --targets"
 _DEFAULT = "log-pool; orders for --targets, or if there are too many blanks for tables"
 
@@ -57,8 +57,6 @@ class FillCommand(many.RowsCommand):
     EXAMPLE = (
         'unmask fill -m bert-base-cased "The [MASK] [MASK] at the casino." --method log-pool,mlm'
     )
-
-    TEXTS_PER_UNIT = _TEXTS_PER_UNIT
 
     input: tuple[str, ...] = inputs.INPUT()
     text: tuple[str, ...] = inputs.TEXT()
@@ -146,8 +144,8 @@ class FillCommand(many.RowsCommand):
                 request=request, how=how, top=self.top, together=together, settings=settings
             )
             # a text may take seconds: each is written when it is done
-            at_once = 1 if together is None else _TEXTS_PER_UNIT
-            return many.rows_command(self, kind, given, at_once=at_once, default_format="jsonl")
+            at_once = 1 if together is None else _TEXTS_AT_ONCE
+            return many.RowsRun(self, kind, given, at_once, default_format="jsonl").run()
         (text,) = source.texts
         lm = self.running.load(self.model)
         if together is not None:

@@ -3,27 +3,27 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from unmask.cli import announce, cluster, options
+from unmask.cli import cluster, options
 from unmask.cli.command import group, option
 from unmask.cli.inputs import Input
+from unmask.durable import closed, explained
 from unmask.errors import UnmaskError
-from unmask.names import BINARY_FORMATS, OUTPUT_FORMATS
+from unmask.names import OUTPUT_FORMATS
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
+    from unmask.jobs.counts import Counts
     from unmask.jobs.kinds import Kind
-    from unmask.jobs.running import Job, LookAt, Outcome, RowStore
-    from unmask.jobs.tally import Tally
-    from unmask.jobs.work import UnitRows
+    from unmask.jobs.running import Job, Result
     from unmask.language_model import LanguageModel
+    from unmask.records import files
     from unmask.records.rows import Record, Row
 
 # options that commands over rows share, each a field
@@ -35,10 +35,10 @@ SHARD = partial(
     "I/N",
     group="folder of parts",
 )
-TEXTS_PER_UNIT = partial(
+ROWS_PER_UNIT = partial(
     option,
-    "rows per part, which is what a killed worker loses at most; of one file, how many are written "
-    "together (default: depends on the command)",
+    "rows per part, which is what an interruption loses at most (default: as many as one core of a "
+    "laptop does in some 5 seconds)",
     "N",
     group="folder of parts",
 )
@@ -52,11 +52,10 @@ class RowsCommand:
     input_format: str | None = options.INPUT_FORMAT()
     limit: int | None = options.LIMIT()
     output: str | None = option(
-        "write the rows to a file: .csv, .tsv, .jsonl or .parquet; its name is FILE.partial until "
-        "it is complete, and the same command continues it after an interruption. FOLDER/, with a "
-        "slash at its end, or a URL (s3://, gs://), is a folder of Parquet files, one per "
-        "--texts-per-unit texts: for inputs of any size, several processes and clusters (default: "
-        "-, standard output)",
+        "write the rows to a file: .csv, .tsv, .jsonl or .parquet; until it is complete its parts "
+        "are in FILE.parts/, and the same command continues after an interruption. FOLDER/, with a "
+        "slash at its end, or a URL (s3://, gs://), keeps the parts, which are Parquet files: for "
+        "inputs of any size, several processes and clusters (default: -, standard output)",
         "FILE|FOLDER/|-",
         short="-o",
     )
@@ -66,12 +65,9 @@ class RowsCommand:
     dry_run: bool = options.DRY_RUN()
     quiet: bool = options.QUIET()
     running: options.Running = group(options.Running())
-    texts_per_unit: int | None = TEXTS_PER_UNIT()
+    rows_per_unit: int | None = ROWS_PER_UNIT()
     shard: str | None = SHARD()
     distributed: cluster.RayOptions = group(cluster.RayOptions())
-
-    # of a folder, unless given; behind the option of this name
-    TEXTS_PER_UNIT = 1
 
 
 @dataclass(frozen=True)
@@ -98,48 +94,49 @@ class GivenRows:
         from unmask.records.files import check_header
 
         if self.limit is not None and self.limit < 1:
-            raise UnmaskError(f"--limit takes a number of rows from 1, not {self.limit}")
+            raise UnmaskError(f"limit is a number of rows from 1, not {self.limit}")
         for file in self.files if len(self.files) == 1 else ():
             check_header(file, self.format, columns)
 
-    def job(self, kind: "Kind", size: int) -> "Job":
-        """The job over them, in units of a size."""
-        from unmask.jobs.running import job_of, open_job
-        from unmask.records.files import InputRows
+    def read(self, kind: "Kind", *, hold: bool) -> "files.Input":
+        """The input, after a look at its first rows; with `hold` a pipe is read to its end."""
+        from unmask.jobs.worker import clash
+        from unmask.records.files import open_input, rows_in_memory
 
         if self.records is not None:
-            return job_of(kind, InputRows.held(self.records, size))
-        return open_job(
-            kind,
-            self.files,
-            texts_per_unit=size,
-            format=self.format,
-            limit=self.limit,
-            piped_format=self.piped_format,
-            hold=self.hold,
-        )
+            given = rows_in_memory(self.records)
+        else:
+            given = open_input(
+                self.files,
+                kind.required_columns,
+                format=self.format,
+                limit=self.limit,
+                piped_format=self.piped_format,
+                hold=hold or self.hold,
+            )
+        if (why := clash(set(given.names) - set(kind.dropped_columns), kind)) is not None:
+            raise UnmaskError(why)
+        return given
 
 
 def is_folder(chosen: RowsCommand) -> bool:
-    """Whether the output is a folder of parts; options of a folder need one."""
+    """Whether the output is a folder of parts; `--shard` needs one."""
     from unmask.records.places import is_url
 
+    cluster.check(chosen.distributed)
     output = chosen.output or ""
-    is_binary = _file_format(chosen.output, chosen.output_format) in BINARY_FORMATS
     if output.endswith(("/", os.sep)) or is_url(output) or (output and os.path.isdir(output)):
-        cluster.check(chosen.distributed)
         if chosen.output_format not in (None, "parquet"):
             raise UnmaskError("--output-format does not apply with a folder of parts; leave it out")
         return True
-    of_folder = {"shard": chosen.shard, **vars(chosen.distributed)}
-    for name, value in of_folder.items():
-        if value is not None and not (is_binary and name != "shard"):
+    needs = {"shard": chosen.shard}
+    if output in ("", "-"):
+        needs |= {"ray": chosen.distributed.ray}
+    for name, value in needs.items():
+        if value is not None:
             raise UnmaskError(
-                f"--{name.replace('_', '-')} is for a folder of parts; give --output FOLDER/, with "
-                "a slash at its end"
+                f"--{name} is for a folder of parts; give --output FOLDER/, with a slash at its end"
             )
-    if is_binary:
-        cluster.check(chosen.distributed)
     return False
 
 
@@ -152,10 +149,6 @@ def is_one_text(chosen: RowsCommand, given: Input) -> bool:
     return len(given.texts) == 1 and not is_rows
 
 
-def _file_format(output: str | None, named: str | None) -> str:
-    return named or Path(output or "").suffix.lower().removeprefix(".")
-
-
 def output_format(
     output: str | None, named: str | None = None, files: Sequence[str] = ()
 ) -> str | None:
@@ -163,202 +156,18 @@ def output_format(
     if named is not None:
         options.check_choice("--output-format", named, OUTPUT_FORMATS)
     if output in (None, "-"):
-        if named in BINARY_FORMATS:
-            raise UnmaskError(f"{named.capitalize()} is not written to stdout; give --output FILE")
+        if named == "parquet":
+            raise UnmaskError("Parquet is not written to stdout; give --output FILE")
         return named
     for source in files or [""]:
         options.check_file("--output", output, source=source or None)
-    format = _file_format(output, named)
+    format = named or Path(output or "").suffix.lower().removeprefix(".")
     if format not in OUTPUT_FORMATS:
         raise UnmaskError(
             f"the name of {quoted(output, limit=150)} does not end with .csv, .jsonl, .parquet or "
             ".tsv; give --output-format, or a folder with / at its end"
         )
     return format
-
-
-class KeptRows:
-    """Rows that are kept for a table to be read, unless there are too many."""
-
-    def __init__(self, *, keep: bool = True) -> None:
-        from unmask.jobs.tally import Tally
-
-        self._keep, self.units, self.tally = keep, 0, Tally()
-        self.rows: list[Row] = []
-
-    def write(self, number: int, rows: "UnitRows") -> None:
-        """The rows of the next unit."""
-        from unmask.jobs.single_file import rows_of
-
-        self.rows += rows_of(rows) if self._keep else []
-
-
-# --- from rows to rows ---------------------------------------------------------------------------
-
-Conclude = Callable[["Tally"], int]
-
-
-def rows_command(
-    chosen: RowsCommand,
-    kind: "Kind",
-    given: GivenRows,
-    *,
-    at_once: int,
-    default_format: str | None = "csv",
-    table: "RowStore | None" = None,
-    check: "Callable[[Job], object]" = lambda _: None,
-    conclude: Conclude | None = None,
-) -> int:
-    """Run a kind on rows, and write what comes of them; the exit code.
-
-    Into one file, `at_once` of them are written together. Rows go into the `table` where they have
-    no format. `check` rejects an input before the model is loaded; `conclude` prints what came of
-    it, and has the exit code.
-    """
-    conclude = conclude or (lambda tally: concluded(chosen, kind, tally))
-    if chosen.json and (chosen.output or chosen.output_format):
-        raise UnmaskError("--json prints rows to stdout; leave it out, or give --output FILE.jsonl")
-    to_folder = is_folder(chosen)
-    format = None
-    if not to_folder:
-        named = output_format(chosen.output, chosen.output_format, given.files)
-        format = named or ("jsonl" if chosen.json else default_format)
-    if to_folder or format in BINARY_FORMATS:
-        return _Folder(chosen, kind, given).run(check, conclude, format)
-    job = replace(given.job(kind, _checked_size(chosen, at_once)), strict=chosen.strict)
-    check(job)
-    lm = chosen.running.load(chosen.model)
-    look = _announcing(chosen, job, lm)
-    if chosen.dry_run:
-        look(job.source.units())
-        return 0
-    tally = _to_file(chosen, job, lm, format, table, look)
-    check_any(kind, tally)
-    return conclude(tally)
-
-
-def _checked_size(chosen: RowsCommand, default: int) -> int:
-    size = default if chosen.texts_per_unit is None else int(chosen.texts_per_unit)
-    if size < 1:
-        raise UnmaskError(f"a unit has texts from 1, not {size}")
-    return size
-
-
-def _to_file(
-    chosen: RowsCommand,
-    job: "Job",
-    lm: "LanguageModel",
-    format: str | None,
-    table: "RowStore | None",
-    look: "LookAt",
-) -> "Tally":
-    from unmask.jobs.running import run_to_file
-    from unmask.jobs.single_file import FileLayout, growing
-
-    kind, progress = job.kind, False if chosen.quiet else None
-    if format is None and table is not None:
-        return run_to_file(job, table, lm, progress=progress, look_at=look)
-    output = None if chosen.output == "-" else chosen.output
-    names = job.all_columns() if format != "jsonl" else []
-    kept = [name for name in names if name not in kind.dropped_columns]
-    layout = FileLayout(
-        [*kept, *kind.output_columns], format or "", kind.dropped_columns, kind.methods
-    )
-    is_resumable = output is not None and job.source.to_dict() is not None
-    plan = _plan(chosen, job, lm) if is_resumable else None
-    with growing(output, layout, plan) as writer:
-        if writer.units and not chosen.quiet:
-            options.say(f"continuing after the first {writer.tally.texts:,} texts")
-        tally = run_to_file(job, writer, lm, progress=progress, look_at=look)
-        if output is not None:
-            # an output that was begun is not left behind
-            check_any(kind, tally)
-    return tally
-
-
-def _plan(chosen: RowsCommand, job: "Job", lm: "LanguageModel") -> Any:
-    return job.plan(lm, name=options.model_name(chosen.model), dtype=chosen.running.dtype)
-
-
-@dataclass(frozen=True)
-class _Folder:
-    """A folder of parts, or one binary file that is made of them."""
-
-    chosen: RowsCommand
-    kind: "Kind"
-    given: GivenRows
-
-    def run(self, check: "Callable[[Job], object]", conclude: Conclude, format: str | None) -> int:
-        """Do what the folder lacks, and merge it if one file of a format is wanted."""
-        chosen, output = self.chosen, whole_path(self.chosen.output or "")
-        folder = output if format is None else f"{os.path.realpath(output)}.partial"
-        outcome = self._outcome(folder, check)
-        if outcome is None:
-            return 0
-        code = conclude(outcome.tally)
-        if not chosen.quiet and format is None:
-            merging = "" if outcome.is_share else "; unmask merge makes one file of them"
-            texts = f"{outcome.tally.texts:,} texts are in {quoted(chosen.output, limit=200)}"
-            print(texts + merging, file=sys.stderr)
-        if outcome.failed:
-            options.say(outcome.failures())
-            return code or 1
-        if format is not None:
-            from unmask.jobs.merging import merge
-
-            merge(folder, Path(os.path.realpath(output)), format)
-            shutil.rmtree(folder)
-        return code
-
-    def _outcome(self, folder: str, check: "Callable[[Job], object]") -> "Outcome | None":
-        """What came of it; None of a dry run."""
-        from unmask.jobs.executors.local import LocalExecutor
-        from unmask.jobs.running import run_job
-        from unmask.jobs.shards import Shard
-        from unmask.records.parquet import parquet_library
-
-        chosen, given = self.chosen, self.given
-        # what parts are written with: better missing now than after the model is loaded
-        parquet_library()
-        shard = Shard() if chosen.shard is None else Shard.parse(chosen.shard)
-        _check_files(given)
-        options.check_no_run("--output", chosen.output)
-        source = chosen.running.source(chosen.model)
-        # first: whether there is a cluster is known at once, reading an input takes time
-        joined = nullcontext() if chosen.dry_run else cluster.executor(chosen.distributed, source)
-        # bars within a unit would be thousands
-        plain: Any = self.kind
-        kind: Kind = replace(plain, settings=replace(plain.settings, progress=False))
-        with cluster.leaving_in_order(), joined as remote:
-            size = _checked_size(chosen, chosen.TEXTS_PER_UNIT)
-            job = replace(given.job(kind, size), strict=chosen.strict)
-            check(job)
-            # with a cluster this process only plans, and needs no GPU
-            lm = (source if remote is None else replace(source, device="cpu")).load()
-            look = _announcing(chosen, job, lm)
-            if chosen.dry_run:
-                look(job.source.units())
-                return None
-            return run_job(
-                job,
-                _plan(chosen, job, lm),
-                folder,
-                remote or LocalExecutor(lm),
-                shard=shard,
-                progress=False if chosen.quiet else None,
-                say=options.say,
-                # a cluster has other speeds
-                look_at=None if remote is not None else look,
-            )
-
-
-def _check_files(given: GivenRows) -> None:
-    from unmask.records.files import is_pipe
-
-    if given.records is None and any(map(is_pipe, given.files)):
-        raise UnmaskError(
-            "a folder of parts is made from files, which can be read again; give a FILE"
-        )
 
 
 def whole_path(folder: str) -> str:
@@ -368,50 +177,235 @@ def whole_path(folder: str) -> str:
     return folder if is_url(folder) else os.path.abspath(os.path.expanduser(folder))
 
 
-# --- what is said ------------------------------------------------------------------------------
+# --- from rows to rows ---------------------------------------------------------------------------
 
 
-def check_any(kind: "Kind", tally: "Tally") -> None:
-    """Raise where there is not one number."""
-    # a shard may have no texts
-    if tally.texts and tally.has_none(kind.methods):
-        raise UnmaskError(kind.all_failed_message(tally))
+@dataclass(frozen=True)
+class RowsRun:
+    """The rows of a command through a kind of job, and where they go.
 
+    From a pipe to stdout, `at_once` of them are read together. Rows without a format are given to
+    `keep`. `check` rejects an input before the model is loaded; `conclude` prints the result, and
+    returns the exit code.
+    """
 
-def concluded(chosen: RowsCommand, kind: "Kind", tally: "Tally") -> int:
-    """Say how many rows have an answer, and why others have none; the exit code."""
-    bad, example = max(tally.without.values(), default=(0, ""))
-    if bad or not chosen.quiet:
-        others = f"; the others have a reason instead, e.g.: {example}" if bad else ""
-        options.say(f"{tally.texts - bad:,} of {tally.texts:,} {kind.noun}s {kind.verb}{others}")
-    # a shard may have none at all
-    return 2 if tally.texts and bad == tally.texts else 0
+    chosen: RowsCommand
+    kind: "Kind"
+    given: GivenRows
+    at_once: int = 1
+    default_format: str | None = "csv"
+    keep: "Callable[[list[Row]], object] | None" = None
+    check: "Callable[[files.Input], object]" = lambda _: None
+    conclude: "Callable[[Counts], int] | None" = None
 
+    def run(self) -> int:
+        """Do what is left to do; returns the exit code."""
+        chosen = self.chosen
+        if chosen.json and (chosen.output or chosen.output_format):
+            raise UnmaskError(
+                "--json prints rows to stdout; leave it out, or give --output FILE.jsonl"
+            )
+        folder, format = None, None
+        if is_folder(chosen):
+            options.check_no_run("--output", chosen.output)
+            folder = whole_path(chosen.output or "")
+        else:
+            named = output_format(chosen.output, chosen.output_format, self.given.files)
+            format = named or ("jsonl" if chosen.json else self.default_format)
+        file = None if folder or chosen.output in (None, "-") else os.path.realpath(chosen.output)
+        is_file = file is not None and (not os.path.exists(file) or os.path.isfile(file))
+        if is_file:
+            folder = f"{file}.parts"
+        if folder is None:
+            return self._to_stream(file, format)
+        return self._to_folder(folder, file, format or "")
 
-def _announcing(chosen: RowsCommand, job: "Job", lm: "LanguageModel") -> "LookAt":
-    """The same units, after a look at the first: what it costs is announced before it runs."""
-    from unmask.jobs.work import batch_of
+    def _to_stream(self, place: str | None, format: str | None) -> int:
+        """To stdout, or to a pipe or a device, which gets its rows at once."""
+        from unmask.jobs.counts import has_none
+        from unmask.jobs.running import stream
 
-    kind = job.kind
+        chosen, kind = self.chosen, self.kind
+        given = self.given.read(kind, hold=False)
+        self.check(given)
+        lm = chosen.running.load(chosen.model)
+        is_pipe = given.records is not None and not isinstance(given.records, Sequence)
+        job = self._job(given, self.at_once if is_pipe else None)
+        source = job.cut(lm)
+        if not is_pipe and self._announced(lm, list(source.units()), source.rows):
+            return 0
+        with _opened(place) as file:
+            is_table = format not in ("jsonl", None)
+            names = given.all_names([] if is_pipe else source.units()) if is_table else []
+            kept = [name for name in names if name not in kind.dropped_columns]
+            rows = Lines(file, [*kept, *kind.output_columns], format or "")
+            write = self.keep if format is None and self.keep is not None else rows.write
+            # what has not one number is not written
+            held: list[Row] = []
 
-    def look(units: Iterable[Any]) -> Iterable[Any]:
-        rest = iter(units)
+            def write_or_hold(more: "list[Row]", counts: "Counts") -> None:
+                held.extend(more)
+                if not has_none(counts, kind.methods):
+                    write(list(held))
+                    held.clear()
+
+            progress = False if chosen.quiet else None
+            counts = stream(job, source, lm, write_or_hold, progress=progress)
+        self._check_any(counts)
+        return self._concluded(counts)
+
+    def _to_folder(self, folder: str, file: str | None, format: str) -> int:
+        """Into a folder of parts, from which a file is merged if one is wanted."""
+        from unmask.jobs.counts import has_none
+        from unmask.jobs.merging import merge
+
+        chosen = self.chosen
+        result = self._computed(folder, file)
+        if result is None:
+            return 0
+        counts, errors = result.counts, result.errors
+        if errors and not result.done:
+            raise UnmaskError(errors[0])
+        if file is not None and has_none(counts, self.kind.methods):
+            shutil.rmtree(folder)
+        self._check_any(counts)
+        code = self._concluded(counts)
+        if file is None and not chosen.quiet:
+            merging = "" if chosen.shard else "; unmask merge makes one file of them"
+            texts = f"{counts['texts']:,} texts are in {quoted(chosen.output, limit=200)}"
+            print(texts + merging, file=sys.stderr)
+        if errors:
+            options.say(result.failures())
+            return code or 1
+        if file is not None:
+            merge(folder, Path(file), format)
+            shutil.rmtree(folder)
+        return code
+
+    def _computed(self, folder: str, file: str | None) -> "Result | None":
+        """The parts that the folder lacked; None of a dry run."""
+        from unmask.jobs.folder import holds_parts
+        from unmask.jobs.running import LocalExecutor, run_job
+        from unmask.jobs.shards import Shard
+
+        chosen = self.chosen
+        shard = Shard() if chosen.shard is None else Shard.parse(chosen.shard)
+        source = chosen.running.source(chosen.model)
+        # first: whether there is a cluster is known at once, reading an input takes time
+        joined = nullcontext() if chosen.dry_run else cluster.executor(chosen.distributed, source)
+        with cluster.leaving_in_order(), joined as remote:
+            given = self.given.read(self.kind, hold=True)
+            self.check(given)
+            # with a cluster this process only plans, and needs no GPU
+            lm = (source if remote is None else replace(source, device="cpu")).load()
+            job = self._job(given, None)
+            units = job.cut(lm, shard, folder)
+            if chosen.dry_run:
+                self._announced(lm, list(units.units()), units.rows)
+                return None
+            name, dtype = options.model_name(chosen.model), chosen.running.dtype
+            try:
+                return run_job(
+                    job,
+                    units,
+                    job.plan(lm, units, name=name, dtype=dtype),
+                    folder,
+                    remote or LocalExecutor(lm),
+                    shard=shard,
+                    progress=False if chosen.quiet else None,
+                    say=options.say,
+                    # a cluster has other speeds
+                    look_at=lambda left, rows: remote or self._announced(lm, left, rows),
+                )
+            except BaseException:
+                if file is not None and not holds_parts(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
+                raise
+
+    def _job(self, given: "files.Input", size: int | None) -> "Job":
+        from unmask.jobs.running import Job
+
+        # bars within a unit would be thousands
+        plain: Any = self.kind
+        kind = replace(plain, settings=replace(plain.settings, progress=False))
+        chosen = self.chosen
+        size = size if chosen.rows_per_unit is None else chosen.rows_per_unit
+        return Job(kind, given, size, chosen.strict)
+
+    def _announced(self, lm: "LanguageModel", left: "list[files.Unit]", rows: int | None) -> bool:
+        """Print what rows take, if that is long; True where nothing else is wanted."""
+        from unmask.jobs.estimate import LONG_SECONDS, estimate
+
+        chosen = self.chosen
         if chosen.quiet and not chosen.dry_run:
-            return rest
-        head: list[Any] = []
+            return False
+        plain: Any = self.kind
+        kind: Kind = replace(plain, settings=replace(plain.settings, progress=False))
         # an input that cannot be read says so when it is its turn
         with suppress(UnmaskError):
-            # the first unit of a table may be its header alone
-            for unit in islice(rest, 2):
-                head.append(unit)
-                items = kind.read(lm, batch_of(unit, kind).rows)
-                made = kind.announcement(lm, items)
-                if made is not None:
-                    announce.announce_rows(
-                        chosen, lm, made, kind.settings, job.source.texts, kind.noun
-                    )
-                if items:
-                    break
-        return chain(head, rest)
+            made = estimate(kind, lm, left, rows, is_dry=chosen.dry_run)
+            if chosen.dry_run:
+                print(made or f"{kind.title}: the cost is not known before it runs")
+            elif made is not None and (made.seconds or 0.0) > LONG_SECONDS:
+                print(made, file=sys.stderr)
+        return chosen.dry_run
 
-    return look
+    def _check_any(self, counts: "Counts") -> None:
+        """Raise where there is not one number; a shard may have no texts."""
+        from unmask.jobs.counts import has_none
+
+        if counts["texts"] and has_none(counts, self.kind.methods):
+            raise UnmaskError(self.kind.all_failed_message(counts))
+
+    def _concluded(self, counts: "Counts") -> int:
+        return self.conclude(counts) if self.conclude else concluded(self.chosen, self.kind, counts)
+
+
+@contextmanager
+def _opened(place: str | None) -> Iterator[IO[str]]:
+    """A pipe or a device to write to, or stdout; of that, whoever started the command knows."""
+    if place is None:
+        yield sys.stdout
+        return
+    path = Path(place)
+    with explained(path), closed(path.open("w", encoding="utf-8", newline=""), path) as file:
+        yield file
+
+
+@dataclass
+class Lines:
+    """Rows as text in a file that is open."""
+
+    file: IO[str]
+    names: Sequence[str]
+    format: str
+    written: int = field(default=0)
+
+    def write(self, rows: "Sequence[Mapping[str, Any]]") -> None:
+        """Some more rows; one with a column that the header lacks is an error."""
+        from unmask.records.writing import written
+
+        columns, fits = set(self.names), len(rows)
+        if self.format != "jsonl":
+            fits = next((n for n, row in enumerate(rows) if not row.keys() <= columns), fits)
+        text = written(rows[:fits], self.names, self.format, header=not self.written)
+        self.file.write(text)
+        self.file.flush()
+        self.written += len(text)
+        for name in (name for row in rows[fits:] for name in row if name not in columns):
+            raise UnmaskError(
+                f"a row has {quoted(name)}, which the first does not have; write JSON lines, or "
+                "give a file instead of a pipe"
+            )
+
+
+def concluded(chosen: RowsCommand, kind: "Kind", counts: "Counts") -> int:
+    """Say how many rows have an answer, and why others have none; the exit code."""
+    from unmask.jobs.counts import worst
+
+    texts, (bad, example) = counts["texts"], worst(counts)
+    if bad or not chosen.quiet:
+        others = f"; the others have a reason instead, e.g.: {example}" if bad else ""
+        options.say(f"{texts - bad:,} of {texts:,} {kind.noun}s {kind.verb}{others}")
+    # a shard may have none at all
+    return 2 if texts and bad == texts else 0

@@ -372,7 +372,7 @@ def check_no_run(option: str, place: str | None) -> None:
     """Raise where writing would destroy a part of a job's folder: its plan or its rows."""
     path = None if place is None else Path(place).resolve()
     for one in () if path is None else (path, *path.parents):
-        is_own = one.name.startswith(("_plan", "_locks", "_manifest", "part-"))
+        is_own = one.name.startswith(("_plan", "_lock-", "_part-", "_begun-", "part-"))
         if is_own and (one.parent / "_plan.json").is_file():
             raise UnmaskError(
                 f"{option} {quoted(place, limit=150)} belongs to the job "

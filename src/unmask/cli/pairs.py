@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 _COLUMNS = "text,word1,word2"
 _ORDERS = "orders"
 _INSTEAD = "items have two words besides their text, in the columns of a table"
-# in a part of a folder; by tables an item takes seconds
-_ITEMS_PER_UNIT = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +32,6 @@ class PairsCommand(many.RowsCommand):
         " on bad input, and if no item can be scored."
     )
     EXAMPLE = "unmask pairs items.csv -m bert-base-cased -o scores.csv"
-
-    TEXTS_PER_UNIT = _ITEMS_PER_UNIT
 
     input: tuple[str, ...] = inputs.INPUT_FILES()
     model: str = options.MODEL()
@@ -59,7 +55,7 @@ class PairsCommand(many.RowsCommand):
         kind = self._kind()
         # by tables an item takes seconds: each is written when it is done
         at_once = ITEMS_AT_ONCE if kind.constructions == (_ORDERS,) else 1
-        return many.rows_command(self, kind, given, at_once=at_once)
+        return many.RowsRun(self, kind, given, at_once).run()
 
     def _kind(self) -> "PairsKind":
         from unmask.jobs.kinds.pairs import PairsKind

@@ -10,13 +10,10 @@ from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
+    from unmask.jobs.counts import Counts
     from unmask.jobs.kinds.score import ScoreKind
-    from unmask.jobs.running import Job
-    from unmask.jobs.tally import Tally
+    from unmask.records.files import Input
     from unmask.records.rows import Record, Row
-
-# texts that are scored and written together: an interruption loses no more
-TEXTS_AT_ONCE = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,30 +35,22 @@ class ScoreCommand(ScoreOptions):
     EXAMPLE = 'unmask score "The cats sleep." -m bert-base-cased'
 
     def run(self) -> int:
-        """Read what can be rejected, load the model, then score and write part by part."""
+        """Read what can be rejected, load the model, then score and write unit by unit."""
         source = score_options.source_of(self)
         given = many.GivenRows.of(source, self, piped_format="txt", hold=True)
         given.check_header(score_options.named_columns(self))
-        kind, table = score_options.checked(self), many.KeptRows(keep=self.blimp is None)
+        kind, rows = score_options.checked(self), list["Row"]()
         if self.blimp is not None:
             given = replace(given, records=self._blimp(self.blimp))
         is_table = self.output in (None, "-") and not (self.json or self.output_format)
 
-        def conclude(tally: "Tally") -> int:
-            self._print(kind, tally, table.rows, is_table=is_table)
-            many.check_any(kind, tally)
+        def conclude(counts: "Counts") -> int:
+            self._print(kind, counts, rows, is_table=is_table)
             return 0
 
-        return many.rows_command(
-            self,
-            kind,
-            given,
-            at_once=TEXTS_AT_ONCE,
-            default_format=None,
-            table=table,
-            check=self._check_groups,
-            conclude=conclude,
-        )
+        keep = rows.extend if self.blimp is None else lambda rows: None
+        run = many.RowsRun(self, kind, given, default_format=None, keep=keep)
+        return replace(run, check=self._check_groups, conclude=conclude).run()
 
     def _blimp(self, place: str) -> "list[Record]":
         from unmask.records.rows import Record
@@ -69,18 +58,18 @@ class ScoreCommand(ScoreOptions):
 
         return [Record(row) for row in read_blimp(place, paradigms=self.paradigm, limit=self.limit)]
 
-    def _check_groups(self, job: "Job") -> None:
+    def _check_groups(self, given: "Input") -> None:
         for name in self.by:
-            if name not in job.columns:
+            if name not in given.names:
                 raise UnmaskError(f"--by {quoted(name)}: the input has no such column")
 
     def _print(
-        self, kind: "ScoreKind", tally: "Tally", rows: "list[Row]", *, is_table: bool
+        self, kind: "ScoreKind", counts: "Counts", rows: "list[Row]", *, is_table: bool
     ) -> None:
         """The summary goes to stdout, unless rows for programs do; notes go below a table."""
-        summary, notes = score_notes.summary(kind, tally), list[str]()
+        summary, notes = score_notes.summary(kind, counts), list[str]()
         if not self.quiet:
-            notes += score_notes.notes(kind, tally)
+            notes += score_notes.notes(kind, counts)
         if is_table:
             parts = [self._table(kind, rows), summary, "\n".join(notes)]
             print("\n\n".join(part for part in parts if part))

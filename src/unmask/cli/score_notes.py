@@ -1,17 +1,18 @@
 """What `unmask score` prints beside its rows: what the numbers are, and accuracies of pairs."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from unmask.printable import printable
 
 if TYPE_CHECKING:
+    from unmask.jobs.counts import Counts
     from unmask.jobs.kinds.score import ScoreKind
-    from unmask.jobs.tally import Tally
     from unmask.sequences.minimal_pairs import Verdict
 
 
-def notes(kind: "ScoreKind", tally: "Tally") -> Iterator[str]:
+def notes(kind: "ScoreKind", counts: "Counts") -> Iterator[str]:
     """What the numbers are, and of how many of the texts or pairs each method has none, and why."""
     if kind.is_pairs:
         yield (
@@ -32,30 +33,31 @@ def notes(kind: "ScoreKind", tally: "Tally") -> Iterator[str]:
             "log-probability over all orders of the tokens"
         )
     what, done = ("pairs", "compared") if kind.is_pairs else ("texts", "scored")
-    if tally.unknown:
+    if counts["unknown"]:
         counted = "" if kind.is_pairs else "unknown_tokens counts them, and "
         if kind.words:
             counted = "these words have a reason instead of a surprisal, and "
+        unknown, texts = counts["unknown"], counts["texts"]
         yield (
-            f"{tally.unknown} of {tally.texts} {what} have words that the vocabulary has no token "
+            f"{unknown} of {texts} {what} have words that the vocabulary has no token "
             f"for: {counted}the model reads the unknown token there"
         )
     for method in kind.methods:
-        if method in tally.without:
-            count, example = tally.without[method]
-            share = f"{count} of {tally.texts} {what} not {done}"
-            yield f"{method}: {share}, e.g.: {printable(example)}"
+        if method in counts["without"]:
+            without = counts["without"][method]
+            share = f"{without['count']} of {counts['texts']} {what} not {done}"
+            yield f"{method}: {share}, e.g.: {printable(without['example'])}"
 
 
-def summary(kind: "ScoreKind", tally: "Tally") -> str:
+def summary(kind: "ScoreKind", counts: "Counts") -> str:
     """Tables of accuracy: by each kind of group, of which the first are paradigms, and overall."""
     from unmask.sequences.minimal_pairs import accuracies, accuracy
     from unmask.sequences.outputs import accuracy_table
 
     # a shard may have no pairs
-    if not kind.is_pairs or not tally.texts:
+    if not kind.is_pairs or not counts["texts"]:
         return ""
-    groups, verdicts, tables = kind.groups, _verdicts(kind.methods, tally), []
+    groups, verdicts, tables = kind.groups, _verdicts(kind.methods, counts), []
     for place, name in enumerate(groups):
         by_method = {
             method: accuracies(ones, name if place else None) for method, ones in verdicts.items()
@@ -68,15 +70,15 @@ def summary(kind: "ScoreKind", tally: "Tally") -> str:
     return "\n\n".join([*tables, accuracy_table({mean: overall}, "overall")])
 
 
-def _verdicts(methods: Sequence[str], tally: "Tally") -> "Mapping[str, Sequence[Verdict]]":
+def _verdicts(methods: Sequence[str], counts: "Counts") -> "Mapping[str, Sequence[Verdict]]":
     """Which texts won, pair by pair again."""
     from unmask.sequences.minimal_pairs import Verdict
 
     verdicts: dict[str, list[Verdict]] = {method: [] for method in methods}
-    for key, count in tally.verdicts.items():
-        method, groups, correct = key
+    for verdict, pairs in counts["pairs"].items():
+        method, groups, correct = json.loads(verdict)
         paradigm = groups[0][1] if groups else ""
-        for number in range(count):
-            passes = tally.passes[key] if number == 0 else 0
+        for number in range(pairs["count"]):
+            passes = pairs["passes"] if number == 0 else 0
             verdicts[method].append(Verdict(paradigm, correct, passes, dict(groups)))
     return verdicts

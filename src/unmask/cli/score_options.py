@@ -15,15 +15,11 @@ if TYPE_CHECKING:
     from unmask.jobs.kinds.score import ScoreKind
 
 _HCB_PATH = "hcb-path"
-# in a part of a folder
-_TEXTS_PER_UNIT = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(many.RowsCommand):
     """What may be given."""
-
-    TEXTS_PER_UNIT = _TEXTS_PER_UNIT
 
     input: tuple[str, ...] = inputs.INPUT()
     text: tuple[str, ...] = inputs.TEXT()

@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from unmask.constructions import construct
+from unmask.constructions import DEFAULT_METHOD, construct
 from unmask.constructions.incompatibility import agreement
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.rows import COLUMNS, ResultRow
 from unmask.evaluation.run import KIND, EvaluationPlan
 from unmask.jobs.canonical import sha256
-from unmask.jobs.executors.ray_failures import is_of_accelerator
-from unmask.jobs.kinds import FailedRows, Kind
+from unmask.jobs.counts import Counts, counted, note
+from unmask.jobs.kinds import FailedRows, Kind, Work
 from unmask.jobs.model_source import SOFTWARE, device_name
-from unmask.jobs.tally import Tally
+from unmask.jobs.worker import is_of_accelerator
 from unmask.joints.agreement import Agreement
 from unmask.joints.joint import Joint
 from unmask.joints.metrics import pair_metrics
@@ -39,6 +39,7 @@ class Evaluate(Kind):
     settings: Settings = field(default_factory=Settings, compare=False)
 
     name, noun, verb = KIND, "example", "measured"
+    row_seconds, runs_alone = 0.5, True
     required_columns = ()
     dropped_columns = (EXAMPLE,)
     output_columns = COLUMNS
@@ -59,13 +60,27 @@ class Evaluate(Kind):
         """Examples can be measured, or were not drawn."""
         raise NotImplementedError(reason)
 
-    def tally(
+    def work(self, lm: LanguageModel, item: MaskedPair) -> Work:
+        """The forward passes of an example: all constructions share them."""
+        plan = self.plan
+        cost = lm.cost(
+            item.cloze,
+            # A-KL and J read both tables, and a sketch is run whatever is read from it
+            methods=[*(one.method for one in plan.constructions), DEFAULT_METHOD],
+            support=plan.sketch or plan.support,
+            settings=self.settings,
+            options={one.method: dict(one.options) for one in plan.constructions},
+            timed=False,
+        )
+        return Work(cost.forward_passes, len(item.cloze), cost.at_most)
+
+    def count(
         self, rows: Sequence[Mapping[str, Any]], results: Sequence[Sequence[Mapping[str, Any]]]
-    ) -> Tally:
+    ) -> Counts:
         """How many have an error."""
-        tally = Tally(len(rows))
-        tally.note(KIND, [some[0]["reason"] for some in results if some[0]["reason"]])
-        return tally
+        counts = counted(len(rows))
+        note(counts, KIND, [some[0]["reason"] for some in results if some[0]["reason"]])
+        return counts
 
     def _rows(self, lm: LanguageModel, example: MaskedPair) -> list[dict[str, Any]]:
         began = time.perf_counter()

@@ -9,31 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from unmask.constructions import CONSTRUCTIONS, check_methods, default_options, is_importable
-from unmask.errors import CorpusError, MethodError, SupportError, UnmaskError
+from unmask.errors import CorpusError, MethodError, SupportError
 from unmask.evaluation.kind import EXAMPLE, Evaluate
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
 from unmask.evaluation.rows import WHOLE_VOCABULARY
 from unmask.evaluation.run import CorpusIdentity, EvaluationPlan, ExampleSelection, LabelledMethod
 from unmask.jobs.canonical import canonical, sha256
-from unmask.jobs.executors.local import Executor, LocalExecutor
 from unmask.jobs.identify import identify
 from unmask.jobs.model_source import ModelSource
-from unmask.jobs.running import Job, Outcome, run_job
+from unmask.jobs.running import Executor, Job, LocalExecutor, Result, run_job
 from unmask.jobs.shards import Shard
-from unmask.jobs.work import InMemoryInput
 from unmask.language_model import LanguageModel
 from unmask.names import model_name
 from unmask.printable import quoted
 from unmask.queries.sketched import check_sketched, sketchable
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.corpus import Corpus
+from unmask.records.files import Input
+from unmask.records.rows import Record
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, is_auto, resolved
 
 # all constructions that can be computed
 ALL = "all"
-# examples of each mask; a killed process loses at most a unit, and one example may take minutes
-EXAMPLES_PER_UNIT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,17 +78,12 @@ class Prepared:
         """All examples, in the order in which they are measured."""
         return list(chain(*self.turns))
 
-    def job(self, examples_per_unit: int = EXAMPLES_PER_UNIT) -> Job:
-        """The examples in units that have so many of each mask: so has every shard."""
-        if examples_per_unit < 1:
-            raise UnmaskError(f"a unit has examples of each mask from 1, not {examples_per_unit}")
-        starts = range(0, len(self.turns), examples_per_unit)
-        units = [
-            [{EXAMPLE: pair} for pair in chain(*self.turns[start : start + examples_per_unit])]
-            for start in starts
-        ]
+    def job(self, rows_per_unit: int | None = None) -> Job:
+        """The job over the examples, each a row."""
         kind = Evaluate(plan=self.plan, settings=self.request.settings)
-        return Job(kind, InMemoryInput(units, self.plan.input), examples_per_unit)
+        rows = [{EXAMPLE: pair} for pair in self.pairs]
+        records = [Record(row) for row in rows]
+        return Job(kind, Input((), (), [EXAMPLE], rows[:64], records=records), rows_per_unit)
 
 
 def prepare(request: EvaluationRequest) -> Prepared:
@@ -221,11 +214,11 @@ def evaluate(
     *,
     shard: Shard | None = None,
     executor: Executor | None = None,
-    examples_per_unit: int = EXAMPLES_PER_UNIT,
+    rows_per_unit: int | None = None,
     strict: bool = False,
     progress: bool | None = None,
     say: Callable[[str], object] = lambda _: None,
-) -> Outcome:
+) -> Result:
     """Measure the missing examples of a run's folder, which is created if it does not exist.
 
     Args:
@@ -233,7 +226,7 @@ def evaluate(
         output: The folder; the same call continues a run that was interrupted.
         shard: The share of this process when several work on one folder.
         executor: Where it runs. Default: in this process.
-        examples_per_unit: Results are saved by so many examples of each mask.
+        rows_per_unit: Results are saved by so many examples.
         strict: End the run at the first example that fails.
         progress: A bar on stderr, with rate and time left; None: only on a terminal.
         say: Called with one line if a run continues with other versions than before, or if parts
@@ -256,11 +249,15 @@ def evaluate(
         >>> [row.construction for row in read_run("results").rows]
         ['log-pool']
     """
-    job = replace(prepared.job(examples_per_unit), strict=strict)
+    job = replace(prepared.job(rows_per_unit), strict=strict)
+    place = os.fspath(output)
+    source = replace(job.cut(prepared.lm, shard, place), identity=prepared.plan.input)
+    model = prepared.plan.model
     return run_job(
         job,
-        prepared.plan.job(examples_per_unit=examples_per_unit, units=job.source.unit_count or 0),
-        os.fspath(output),
+        source,
+        replace(job.plan(prepared.lm, source, name=model.name, dtype=model.dtype), model=model),
+        place,
         executor or LocalExecutor(prepared.lm),
         shard=shard,
         progress=progress,

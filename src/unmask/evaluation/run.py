@@ -12,15 +12,13 @@ from typing import Any
 from unmask.durable import make_folder
 from unmask.errors import StoreError, UnmaskError
 from unmask.evaluation.rows import COLUMNS, SKETCHED_VOCABULARY, ResultRow
-from unmask.jobs.folder import place_of, read_progress, stored_plan, write_manifest, write_plan
+from unmask.jobs.counts import counted, note
+from unmask.jobs.folder import Folder, stored_plan, write_plan
 from unmask.jobs.model_identity import ModelIdentity
-from unmask.jobs.parts import encoded, opened, part_tables
+from unmask.jobs.parts import rows_of, table_of
 from unmask.jobs.plan import JobPlan
-from unmask.jobs.shards import Shard
-from unmask.jobs.tally import Tally
 from unmask.printable import quoted
 from unmask.records import places
-from unmask.records.files import RowBatch
 from unmask.settings import Sketch
 
 KIND = "evaluate"
@@ -106,17 +104,6 @@ class EvaluationPlan:
             values["sketch"]["passes"] = values["sketch"].pop("max_passes")
         return values
 
-    def job(self, *, examples_per_unit: int, units: int) -> JobPlan:
-        """The plan of the job, in units of so many examples of each mask."""
-        return JobPlan(
-            kind=KIND,
-            options=self.options(),
-            model=self.model,
-            input=self.input,
-            texts_per_unit=examples_per_unit,
-            units=units,
-        )
-
     @classmethod
     def of_job(cls, plan: JobPlan) -> "EvaluationPlan":
         """Read back what `job` made; anything else is a `StoreError`."""
@@ -184,20 +171,21 @@ def read_run(place: str | Path) -> EvaluationRun:
     if job is None or job.kind != KIND:
         why = "it has no plan" if job is None else f"unmask {job.kind} made it"
         raise StoreError(f"{places.shown(str(place))} is not the folder of an evaluation: {why}")
-    plan, progress = EvaluationPlan.of_job(job), read_progress(str(place), job)
-    rows = [row for number in progress.stored for row in _rows(place_of(str(place), number))]
+    plan, folder, damaged = EvaluationPlan.of_job(job), Folder(str(place), job.digest), []
+    rows: list[ResultRow] = []
+    for number, receipt in folder.receipts().items():
+        if receipt is None:
+            damaged.append(Path(folder.part(number)).name)
+            continue
+        try:
+            table = folder.table(number, receipt)
+            rows += [ResultRow.from_dict(one) for one in rows_of(table)]
+        except (UnmaskError, OSError, ValueError) as error:
+            part = places.shown(folder.part(number))
+            raise StoreError(f"cannot read {part}: {error}; try again") from None
     order = {one.label: index for index, one in enumerate(plan.constructions)}
     rows.sort(key=lambda row: (row.mask, row.example_id, order.get(row.construction, len(order))))
-    damaged = tuple(Path(place_of(str(place), number)).name for number in progress.damaged)
-    return EvaluationRun(Path(place), job, plan, tuple(rows), damaged)
-
-
-def _rows(place: str) -> list[ResultRow]:
-    try:
-        with places.open_file(place) as file:
-            return [ResultRow.from_dict(one) for one in opened(file.read()).read().to_pylist()]
-    except (UnmaskError, OSError, ValueError) as error:
-        raise StoreError(f"cannot read {places.shown(place)}: {error}; try again") from None
+    return EvaluationRun(Path(place), job, plan, tuple(rows), tuple(damaged))
 
 
 def copy_run(run: EvaluationRun, folder: str | Path) -> None:
@@ -208,22 +196,17 @@ def copy_run(run: EvaluationRun, folder: str | Path) -> None:
     place = str(folder)
     if os.path.exists(place) and any(os.scandir(place)):
         raise StoreError(f"{places.shown(place)} is not empty; a run is copied into a new folder")
-    plan = replace(run.job, texts_per_unit=run.plan.draw.limit, units=1)
+    plan = replace(run.job, rows_per_unit=run.plan.draw.count, units=1)
     rows = [row.without_detail() for row in run.rows]
     errors = {row.example_id: row.reason for row in rows}
-    tally = Tally(len(errors))
-    tally.note(KIND, filter(None, errors.values()))
+    counts = counted(len(errors))
+    note(counts, KIND, filter(None, errors.values()))
     facts = {
-        "plan": plan.digest,
-        "unit": 0,
+        "counts": counts,
         "seconds": round(sum({row.example_id: row.seconds for row in rows}.values()), 3),
         "software": "; ".join(sorted({row.software for row in rows if row.software})),
-        "tally": tally.to_dict(),
     }
     make_folder(Path(place))
     write_plan(place, plan)
     values = [row.to_dict() for row in rows]
-    tables = part_tables(RowBatch([{}], [None]), [values], COLUMNS, ())
-    places.write_whole(place_of(place, 0), encoded(tables, facts))
-    counts = {"units": 1, "done": 1, "texts": tally.texts, "without": tally.unanswered}
-    write_manifest(place, plan, Shard(), counts)
+    Folder(place, plan.digest).write(0, table_of(values, COLUMNS), facts)

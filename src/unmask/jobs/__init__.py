@@ -1,1 +1,13 @@
-"""Work on many inputs: what models and plans are known by, shards, locks and executors."""
+"""From the rows of an input to the rows of an output, by a kind of job.
+
+1. A *source* (`records.files`) is an input cut into *units*: slices, numbered from 0.
+2. A *kind* (`kinds`) maps a row to result rows: score, fill, pairs, dependence, consistency,
+   evaluate. It also says what a row costs, from which the size of a unit is computed.
+3. A *plan* is all that decides the rows: kind, options, model, input, cut. Its digest names parts.
+4. A *worker* has the model: it reads a unit, runs the kind, and writes a *part*, one Parquet file,
+   and then its *receipt*: JSON with the plan, the part's SHA-256, counters and seconds.
+5. A *folder* has the plan, the parts and the receipts. A unit is done when its receipt is there.
+6. `running` does the units that a folder lacks: in a loop here, or by the workers of `ray_workers`.
+7. `merging` writes one file of the parts, each verified against its receipt, and removes them.
+8. To a terminal or a pipe, `running.stream` runs the same kind in a plain loop, without a folder.
+"""

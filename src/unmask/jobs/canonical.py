@@ -20,14 +20,14 @@ def sha256(parts: Sequence[Any]) -> str:
     return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
 
-def changes_between(stored: Any, wanted: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Where two values differ: the path to each place, and a sentence about it."""
+def changes_between(stored: Any, wanted: Any, path: str = "") -> Iterator[str]:
+    """A sentence about each place in which two values differ."""
     if isinstance(stored, Mapping) and isinstance(wanted, Mapping):
         for name in sorted({*stored, *wanted}):
             inner = f"{path}.{name}" if path else name
             yield from changes_between(stored.get(name), wanted.get(name), inner)
     elif canonical(stored) != canonical(wanted):
-        yield path, f"{path} is {_brief(stored)} there, {_brief(wanted)} here"
+        yield f"{path} is {_brief(stored)} there, {_brief(wanted)} here"
 
 
 def _brief(value: Any) -> str:

@@ -1,163 +1,148 @@
-"""The folder that a job writes: a Parquet part per unit, under the unit's number.
+"""The folder that a job writes: a Parquet part per unit, and a receipt for each.
 
-    _plan.json               the plan
-    part-000000.parquet      the rows of unit 0, written by its worker, whole or not at all
-    _manifest-0-of-1.json    what a shard has done so far, for people and other programs
-    _locks/0-of-1.lock       held by the one driver of this shard; not in a bucket
+    _plan.json                     the plan
+    part-000000-3f2a….parquet      the rows of unit 0, under the digest of the plan
+    _part-000000-3f2a….json        its receipt: plan, SHA-256 of the part, counters, seconds
+    _begun-000001-3f2a…            how often unit 1 was begun; gone when it has a receipt
+    _lock-0-of-1                   held by the one driver of this shard; not in a bucket
 
-Parts are the truth: a unit is done when its part is there, whole, and of this plan. A part is read
-whole once, when a job goes on after it was written or changed; after that its footer is enough. The
-manifest has the time of the last change that was checked in this way. Names that begin with an
-underscore are skipped by whatever reads a folder of Parquet files. In a bucket there are no locks:
-two drivers there do the same work twice, and leave the same parts.
+A unit is done when its receipt is there and its part has that SHA-256. Names that begin with an
+underscore are skipped by whatever reads a folder of Parquet files. A bucket has no locks: two
+drivers there do the same work twice, and leave the same parts.
 """
 
+import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock, Timeout
+
 from unmask.durable import make_folder, remove_unfinished
 from unmask.errors import StoreError
-from unmask.jobs.kinds import Kind
-from unmask.jobs.locks import lock, lock_shard, reject_other_counts
-from unmask.jobs.parts import encoded, facts_of, part_tables
+from unmask.jobs.canonical import sha256
+from unmask.jobs.parts import decoded, encoded
 from unmask.jobs.plan import JobPlan, check_same, read_plan
 from unmask.jobs.shards import Shard
-from unmask.jobs.tally import Tally
 from unmask.printable import quoted
 from unmask.records import places
 
 if TYPE_CHECKING:
-    from unmask.jobs.work import UnitRows
+    import pyarrow
 
-PLAN, LOCKS = "_plan.json", "_locks"
-_PART = re.compile(r"part-(\d{6,})\.parquet")
+PLAN = "_plan.json"
+_RECEIPT = re.compile(r"_part-(\d{6,})-([0-9a-f]{12})\.json")
+# a unit that was begun so often without a receipt takes its worker along
+MOST_DEATHS = 3
+
+Receipt = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Where workers write: the store of a job's units."""
+class Folder:
+    """The parts of a plan: where workers write."""
 
-    folder: str
-    kind: Kind
-    plan: str
-    software: str
+    place: str
+    digest: str
 
-    def write(self, number: int, rows: "UnitRows") -> None:
-        """The part of a unit."""
-        kind = self.kind
-        tables = part_tables(rows.batch, rows.rows, kind.output_columns, kind.dropped_columns)
-        facts = {
-            "plan": self.plan,
+    def part(self, number: int) -> str:
+        """The place of a part."""
+        return self._place(f"part-{number:06d}-{self.digest[:12]}.parquet")
+
+    def _receipt(self, number: int) -> str:
+        return self._place(f"_part-{number:06d}-{self.digest[:12]}.json")
+
+    def _begun(self, number: int) -> str:
+        return self._place(f"_begun-{number:06d}-{self.digest[:12]}")
+
+    def _place(self, name: str) -> str:
+        return places.inside(self.place, name)
+
+    def begin(self, number: int) -> bool:
+        """Note that a unit is begun; False if it took its worker along so often that it is not."""
+        place = self._begun(number)
+        times = int(places.read_bytes(place) or 0)
+        if times < MOST_DEATHS:
+            places.write_whole(place, str(times + 1).encode(), durably=False)
+        return times < MOST_DEATHS
+
+    def end(self, number: int) -> None:
+        """Forget that a unit was begun: it is done, or this process lives to say why not."""
+        places.remove(self._begun(number))
+
+    def write(self, number: int, table: "pyarrow.Table", facts: Mapping[str, Any]) -> None:
+        """Write a part, and then its receipt.
+
+        Neither waits for the disk: a part that a power cut damages does not match its receipt.
+        """
+        content = encoded(table)
+        receipt = {
+            "plan": self.digest,
             "unit": number,
-            "seconds": round(rows.seconds, 3),
-            "software": self.software,
-            "tally": rows.tally.to_dict(),
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "rows": table.num_rows,
+            **facts,
         }
-        places.write_whole(place_of(self.folder, number), encoded(tables, facts))
+        # of the receipt itself: its counters are added to those of others
+        receipt["check"] = sha256([receipt])
+        places.write_whole(self.part(number), content, durably=False)
+        places.write_whole(self._receipt(number), json.dumps(receipt).encode(), durably=False)
 
+    def forget(self, number: int) -> None:
+        """Remove a receipt: its unit is computed again."""
+        places.remove(self._receipt(number))
 
-def place_of(folder: str, number: int) -> str:
-    """Where the part of a unit is."""
-    return places.inside(folder, f"part-{number:06d}.parquet")
-
-
-@dataclass
-class FolderProgress:
-    """Which units are done, as a byte each; what they hold; and which parts are damaged.
-
-    `failed` are units whose part holds rows that ended in an unexpected error; they are not done.
-    `software` are the versions that computed the parts. `checked` is the time of the last change
-    among parts that are done, in nanoseconds.
-    """
-
-    done: bytearray
-    tally: Tally = field(default_factory=Tally)
-    damaged: list[int] = field(default_factory=list)
-    failed: list[int] = field(default_factory=list)
-    software: set[str] = field(default_factory=set)
-    checked: int = 0
-
-    @property
-    def count(self) -> int:
-        """How many are done."""
-        return sum(self.done)
-
-    @property
-    def stored(self) -> list[int]:
-        """The units that have a part: those that are done, and those that failed."""
-        done = (number for number, is_done in enumerate(self.done) if is_done)
-        return sorted([*done, *self.failed])
-
-
-def read_progress(
-    folder: str, plan: JobPlan, shard: Shard | None = None, *, checked: int = 0
-) -> FolderProgress:
-    """The state of the parts of a folder, for all units or those of a shard.
-
-    Only the footer of parts that changed before `checked` is read.
-    """
-    share = shard or Shard()
-    progress = FolderProgress(bytearray(plan.units or 0))
-    digest = plan.digest
-    changes = {
-        number: changed
-        for number, changed in sorted(_changes_of_parts(folder).items())
-        if number % share.count == share.index and number < len(progress.done)
-    }
-
-    def contents(number: int) -> tuple[Tally, str] | None:
-        place = place_of(folder, number)
+    def receipt(self, number: int) -> Receipt | None:
+        """The receipt of a unit, if it is done; its part is not looked at."""
         try:
-            with places.open_file(place) as file:
-                facts = facts_of(file, whole=changes[number] >= checked)
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise StoreError(f"cannot read {places.shown(place)}: {why}; try again") from None
-        if facts is None or facts.get("plan") != digest or facts.get("unit") != number:
+            receipt = dict(json.loads(places.read_bytes(self._receipt(number)) or b"{}"))
+        except (ValueError, TypeError):
             return None
-        try:
-            return Tally.from_dict(facts["tally"]), str(facts["software"])
-        except (KeyError, TypeError, ValueError):
-            return None
+        is_whole = receipt.pop("check", None) == sha256([receipt])
+        named = receipt.get("plan"), receipt.get("unit")
+        return receipt if is_whole and named == (self.digest, number) else None
 
-    for number, some in zip(changes, places.in_parallel(contents, changes), strict=True):
-        if some is None:
-            progress.damaged.append(number)
-            continue
-        tally, software = some
-        progress.software.add(software)
-        if tally.failed:
-            progress.failed.append(number)
-        else:
-            progress.done[number] = 1
-            progress.tally.add(tally)
-            progress.checked = max(progress.checked, changes[number])
-    return progress
+    def table(self, number: int, receipt: Receipt) -> "pyarrow.Table":
+        """The rows of a part; one that does not match its receipt is a `StoreError`."""
+        content = self.content(number, receipt)
+        if content is None:
+            raise StoreError(
+                f"{places.shown(self.part(number))} is damaged: it is not what was written; repeat "
+                "the command that made it, which computes it again"
+            )
+        return decoded(content)
 
+    def content(self, number: int, receipt: Receipt) -> bytes | None:
+        """The bytes of a part; None where they are not those of its receipt."""
+        content = places.read_bytes(self.part(number)) or b""
+        return content if hashlib.sha256(content).hexdigest() == receipt["sha256"] else None
 
-def part_numbers(folder: str) -> Iterator[int]:
-    """The units that have a part, whole or not."""
-    return iter(_changes_of_parts(folder))
+    def receipts(self, shard: Shard | None = None) -> dict[int, Receipt | None]:
+        """The receipts of all units or those of a shard; None where the part does not match."""
+        share = shard or Shard()
+        matches = map(_RECEIPT.fullmatch, places.names_in(self.place))
+        numbers = sorted(int(one[1]) for one in matches if one and self.digest.startswith(one[2]))
+        numbers = [number for number in numbers if number % share.count == share.index]
 
+        def checked(number: int) -> Receipt | None:
+            receipt = self.receipt(number)
+            return None if receipt is None or self.content(number, receipt) is None else receipt
 
-def _changes_of_parts(folder: str) -> dict[int, int]:
-    """When the part of each unit that has one changed."""
-    matches = ((_PART.fullmatch(name), at) for name, at in places.changes_in(folder).items())
-    return {int(match[1]): at for match, at in matches if match is not None}
+        return dict(zip(numbers, places.in_parallel(checked, numbers), strict=True))
 
 
 def stored_plan(folder: str) -> JobPlan | None:
     """The plan of a folder; None if there is none."""
     place = places.inside(folder, PLAN)
-    text = places.read_text(place)
-    return None if text is None else read_plan(text, places.shown(place))
+    content = places.read_bytes(place)
+    if content is None:
+        return None
+    return read_plan(content.decode("utf-8", "replace"), places.shown(place))
 
 
 def write_plan(folder: str, plan: JobPlan) -> None:
@@ -166,77 +151,54 @@ def write_plan(folder: str, plan: JobPlan) -> None:
 
 
 @contextmanager
-def held(folder: str, plan: JobPlan, shard: Shard) -> Iterator[JobPlan]:
-    """Lock a shard of the job in `folder`, which is created if it does not exist.
-
-    Yields the plan of the folder, which may differ from `plan` in rounding on another machine.
-    """
-    _reject_other(folder)
-    with ExitStack() as locks:
-        if not places.is_url(folder) and not is_read_only(folder):
-            local = Path(folder) / LOCKS
-            make_folder(local)
-            # shards that are started together go one by one
-            with lock(local, "plan", timeout=-1):
-                locks.enter_context(lock_shard(local, shard))
-                reject_other_counts(local, shard)
-                agreed = _stored_or_new(folder, plan)
-            if shard.count == 1:
-                # of several processes that share a folder another may be writing
-                remove_unfinished(Path(folder))
-        else:
-            agreed = _stored_or_new(folder, plan)
-        yield agreed
-
-
-def is_read_only(folder: str) -> bool:
-    """Whether a folder of this machine is there and cannot be written to."""
-    return os.path.isdir(folder) and not os.access(folder, os.W_OK)
-
-
-def _stored_or_new(folder: str, plan: JobPlan) -> JobPlan:
-    """The plan of the folder, after one was written if there was none."""
-    stored = stored_plan(folder)
-    if stored is None:
-        write_plan(folder, plan)
-        return plan
-    check_same(stored, plan, places.shown(folder))
-    return stored
-
-
-def _reject_other(folder: str) -> None:
-    """Nothing is made in a folder that holds something else."""
-    if not places.is_url(folder) and os.path.exists(folder) and not os.path.isdir(folder):
-        raise StoreError(f"{places.shown(folder)} is a file; give a folder")
-    names = [name for name in places.changes_in(folder) if not name.startswith(".")]
-    others = sorted(set(names) - {LOCKS})
-    if others and PLAN not in names:
+def held(folder: str, shard: Shard) -> Iterator[None]:
+    """Lock a shard of the job in `folder`, which is created if it does not exist."""
+    names = [name for name in places.names_in(folder) if not name.startswith((".", "_lock-"))]
+    if names and PLAN not in names:
         raise StoreError(
-            f"{places.shown(folder)} holds {quoted(others[0])} and no job; give a new or an empty "
-            "folder"
+            f"{places.shown(folder)} holds {quoted(sorted(names)[0])} and no job; give a new or an "
+            "empty folder"
         )
-
-
-def _manifest(folder: str, shard: Shard) -> str:
-    return places.inside(folder, f"_manifest-{shard.folder}.json")
-
-
-def last_checked(folder: str, plan: JobPlan, shard: Shard) -> int:
-    """Before which time all changes of a shard's parts were checked; 0 if that is not known."""
+    if places.is_url(folder):
+        yield
+        return
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise StoreError(f"{places.shown(folder)} is a file; give a folder")
+    make_folder(Path(folder))
+    lock = FileLock(os.path.join(folder, f"_lock-{shard.folder}"), timeout=0)
     try:
-        manifest = json.loads(places.read_text(_manifest(folder, shard)) or "")
-        return int(manifest["checked"]) if manifest["plan"] == plan.digest else 0
-    except (StoreError, ValueError, KeyError, TypeError):
-        return 0
+        lock.acquire()
+    except Timeout:
+        raise StoreError(
+            f"another process is writing shard {shard} of {places.shown(folder)}; let it finish, "
+            "or share the work as shard 0/2 and shard 1/2"
+        ) from None
+    except (OSError, NotImplementedError) as error:
+        raise StoreError(
+            f"cannot lock {places.shown(folder)}: {quoted(str(error))}; put the output on a file "
+            "system with locks (flock)"
+        ) from None
+    try:
+        if shard.count == 1:
+            # of several processes that share a folder another may be writing
+            remove_unfinished(Path(folder))
+        yield
+    finally:
+        lock.release()
 
 
-def write_manifest(folder: str, plan: JobPlan, shard: Shard, counts: dict[str, Any]) -> None:
-    """What a shard has done so far."""
-    manifest = {
-        "plan": plan.digest,
-        "kind": plan.kind,
-        "shard": str(shard),
-        **counts,
-        "updated": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    places.write_whole(_manifest(folder, shard), json.dumps(manifest, indent=1).encode())
+def holds_parts(folder: str) -> bool:
+    """Whether a unit is done."""
+    return any(map(_RECEIPT.fullmatch, places.names_in(folder)))
+
+
+def agree(folder: str, plan: JobPlan, shard: Shard) -> Folder:
+    """The folder of a plan, which is written if there is none; another one is refused."""
+    stored = stored_plan(folder)
+    # one that was interrupted before its first part holds nothing
+    if stored is None or (shard.count == 1 and not holds_parts(folder)):
+        write_plan(folder, plan)
+    else:
+        check_same(stored, plan, places.shown(folder))
+        plan = stored
+    return Folder(folder, plan.digest)

@@ -1,4 +1,4 @@
-"""What a loaded model is recognised by: weights, configuration, tokenizer, and a probe."""
+"""The identity of a loaded model: its weights, configuration and tokenizer."""
 
 import hashlib
 import json
@@ -11,11 +11,8 @@ from unmask.errors import ModelError
 from unmask.jobs.canonical import sha256
 from unmask.jobs.model_identity import ModelIdentity
 from unmask.language_model import LanguageModel
-from unmask.model.hooks import without_gradients
-from unmask.model.masked_lm import MaskedLM, first_blank
-from unmask.model.row_reader import Outcomes, RowReader
+from unmask.model.masked_lm import first_blank
 from unmask.printable import printable
-from unmask.settings import Settings
 
 # names, places, versions, settings of other outputs: not part of what a model computes
 _NOT_OF_THE_FUNCTION = {
@@ -31,10 +28,6 @@ _TOKENIZING = ("normalizer", "pre_tokenizer", "post_processor", "model", "added_
 _SAMPLE = "The naïve  Café re-opened, didn't it?\n42 UNMASKED ½ ﬁsh; 猫が座った. MKTAYIAK"
 # longer values (vocabularies, merges, tables of characters) are known by their hash
 _LONGEST = 400
-# the tokens of the probe, and of how many the log-probabilities are kept at each blank
-_PROBE_LENGTH, _PROBE_OUTCOMES = 24, 16
-# a prime, so that neighbours in the probe are far apart in the vocabulary
-_STRIDE = 7919
 
 
 def identify(lm: LanguageModel, *, name: str, dtype: str) -> ModelIdentity:
@@ -48,7 +41,6 @@ def identify(lm: LanguageModel, *, name: str, dtype: str) -> ModelIdentity:
         dtype=dtype,
         config=configuration(lm),
         tokenizer=tokenizer_settings(lm),
-        probe=probe(lm.model),
     )
 
 
@@ -108,24 +100,6 @@ def tokenizer_settings(lm: LanguageModel) -> dict[str, Any]:
         merges = parts["model"]["merges"]
         parts["model"]["merges"] = [m if isinstance(m, str) else " ".join(m) for m in merges]
     return {**special, **{name: _brief(parts.get(name)) for name in _TOKENIZING}}
-
-
-@without_gradients
-def probe(model: MaskedLM) -> tuple[float, ...]:
-    """Log-probabilities of some tokens at two blanks of a fixed row of tokens.
-
-    They change with any change of the function that is more than rounding.
-    """
-    ordinary = [i for i in range(model.vocabulary_size) if i not in model.special_ids]
-    length = min(_PROBE_LENGTH, model.max_length or _PROBE_LENGTH)
-    row = [ordinary[_STRIDE * (k + 1) % len(ordinary)] for k in range(length)]
-    blanks = sorted({length // 3, 2 * length // 3})
-    for blank in blanks:
-        row[blank] = model.mask_id
-    reader = RowReader(model, Settings(progress=False))
-    log_p = Outcomes.every(model).log_probs(reader.one(row, blanks)).cpu()
-    outcomes = [ordinary[k * len(ordinary) // _PROBE_OUTCOMES] for k in range(_PROBE_OUTCOMES)]
-    return tuple(round(float(value), 6) for value in log_p[:, outcomes].reshape(-1))
 
 
 def _json(text: str) -> Any:

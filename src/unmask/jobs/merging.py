@@ -7,12 +7,25 @@ from typing import Any, NamedTuple
 
 from unmask.durable import explained, replacing
 from unmask.errors import StoreError
-from unmask.jobs.folder import place_of, read_progress, stored_plan
-from unmask.jobs.parts import opened
+from unmask.jobs.folder import Folder, Receipt, stored_plan
+from unmask.jobs.parts import input_columns, json_columns, rows_of
 from unmask.printable import describe, quoted
 from unmask.records import places
 from unmask.records.parquet import parquet_library
 from unmask.records.writing import written
+
+
+class Parts(NamedTuple):
+    """The units of a folder that are done, and how many are not."""
+
+    folder: Folder
+    receipts: dict[int, Receipt]
+    missing: int
+
+    def tables(self) -> Iterator[Any]:
+        """The rows of each part, in the order of the units; each is verified."""
+        for number, receipt in self.receipts.items():
+            yield self.folder.table(number, receipt)
 
 
 class Merged(NamedTuple):
@@ -22,52 +35,48 @@ class Merged(NamedTuple):
     missing: int
 
 
-def merge(folder: str, output: Path, format: str) -> Merged:
-    """Write the rows of all parts into one file, which is there whole or not at all."""
-    parts, missing = finished_parts(folder)
-    if not parts:
-        raise StoreError(f"{places.shown(folder)} has no rows yet")
-    schema = schema_of_parts(parts)
-    with explained(output), replacing(output) as unfinished:
-        write = {"parquet": _write_parquet}.get(format, _write_text)
-        rows = write(unfinished, parts, schema, format)
-    return Merged(rows, missing)
-
-
-def finished_parts(folder: str) -> tuple[list[str], int]:
-    """The parts of the units that are done, in their order, and how many units have none."""
-    plan = stored_plan(folder)
+def parts_of(place: str) -> Parts:
+    """The parts of a job's folder; a damaged one is a `StoreError`."""
+    plan = stored_plan(place)
     if plan is None:
-        raise StoreError(f"{places.shown(folder)} is not the folder of a job: it has no plan")
-    progress = read_progress(folder, plan)
-    for number in progress.damaged:
-        raise _damaged(place_of(folder, number))
-    parts = [place_of(folder, number) for number in progress.stored]
-    return parts, len(progress.done) - len(parts)
+        raise StoreError(f"{places.shown(place)} is not the folder of a job: it has no plan")
+    folder, receipts = Folder(place, plan.digest), dict[int, Receipt]()
+    for number, receipt in folder.receipts().items():
+        if receipt is None:
+            raise StoreError(
+                f"{places.shown(folder.part(number))} is damaged: it is not what was written; "
+                "repeat the command that made the folder, which computes it again"
+            )
+        receipts[number] = receipt
+    return Parts(folder, receipts, plan.units - len(receipts))
 
 
-def _damaged(place: str) -> StoreError:
-    return StoreError(
-        f"{places.shown(place)} is damaged, or of another job; repeat the command that made the "
-        "folder, which computes it again"
-    )
+def merge(place: str, output: Path, format: str) -> Merged:
+    """Write the rows of all parts into one file, which is there whole or not at all."""
+    parts = parts_of(place)
+    if not parts.receipts:
+        raise StoreError(f"{places.shown(place)} has no rows yet")
+    write = _write_parquet if format == "parquet" else _write_text
+    with explained(output), replacing(output) as unfinished:
+        rows = write(unfinished, parts, format)
+    return Merged(rows, parts.missing)
 
 
-def schema_of_parts(parts: list[str]) -> Any:
-    """All columns of all parts; one that has several types becomes text."""
-    pa, _ = parquet_library()
-    fields: dict[str, Any] = {}
-    for schema in places.in_parallel(_schema_of, parts):
+def _schema(parts: Parts) -> Any:
+    """All columns of all parts, the input's first; one that has several types becomes text."""
+    pa, pq = parquet_library()
+    fields, of_input = dict[str, Any](), dict[str, None]()
+
+    def schema_of(number: int) -> Any:
+        with places.open_file(parts.folder.part(number)) as file:
+            return pq.read_schema(file)
+
+    for schema in places.in_parallel(schema_of, parts.receipts):
+        of_input.update(dict.fromkeys(input_columns(schema)))
         for field in schema:
-            before = fields.get(field.name, pa.null())
-            fields[field.name] = _common(pa, before, field.type)
-    return pa.schema(list(fields.items()))
-
-
-def _schema_of(place: str) -> Any:
-    _, pq = parquet_library()
-    with places.open_file(place) as file:
-        return pq.read_schema(file)
+            fields[field.name] = _common(pa, fields.get(field.name, pa.null()), field.type)
+    names = dict.fromkeys([*of_input, *fields])
+    return pa.schema([(name, fields[name]) for name in names])
 
 
 def _common(pa: Any, one: Any, other: Any) -> Any:
@@ -75,31 +84,19 @@ def _common(pa: Any, one: Any, other: Any) -> Any:
         # neither has all numbers of the other
         return pa.string()
     try:
-        schemas = [pa.schema([("x", kind)]) for kind in (one, other)]
+        schemas = [pa.schema([("x", type_)]) for type_ in (one, other)]
         return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
     except pa.ArrowException:
         return pa.string()
-
-
-def tables_of_parts(parts: list[str], schema: Any) -> Iterator[Any]:
-    """The rows of each part, with the columns of a schema."""
-    pa, _ = parquet_library()
-    for place in parts:
-        try:
-            with places.open_file(place) as file:
-                table = opened(file.read()).read(use_threads=False)
-        except (pa.ArrowException, OSError, ValueError):
-            raise _damaged(place) from None
-        columns = [_as_type(pa, table, field) for field in schema]
-        yield pa.table(columns, schema=schema)
 
 
 def _as_type(pa: Any, table: Any, field: Any) -> Any:
     if field.name not in table.column_names:
         return pa.nulls(table.num_rows, field.type)
     column = table.column(field.name)
-    if field.type == pa.string() and not pa.types.is_string(column.type):
-        values = column.to_pylist()
+    is_json = field.name in json_columns(table.schema)
+    if field.type == pa.string() and (is_json or not pa.types.is_string(column.type)):
+        values = [json.loads(v) if is_json and v else v for v in column.to_pylist()]
         shown = [
             v if v is None or isinstance(v, str) else json.dumps(v, default=str) for v in values
         ]
@@ -113,21 +110,22 @@ def _as_type(pa: Any, table: Any, field: Any) -> Any:
         ) from None
 
 
-def _write_parquet(path: Path, parts: list[str], schema: Any, _: str) -> int:
-    _, pq = parquet_library()
-    rows = 0
+def _write_parquet(path: Path, parts: Parts, _: str) -> int:
+    pa, pq = parquet_library()
+    rows, schema = 0, _schema(parts)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for table in tables_of_parts(parts, schema):
-            writer.write_table(table)
+        for table in parts.tables():
+            columns = [_as_type(pa, table, field) for field in schema]
+            writer.write_table(pa.table(columns, schema=schema))
             rows += table.num_rows
     return rows
 
 
-def _write_text(path: Path, parts: list[str], schema: Any, format: str) -> int:
-    rows = 0
+def _write_text(path: Path, parts: Parts, format: str) -> int:
+    count, names = 0, [] if format == "jsonl" else _schema(parts).names
     with path.open("w", encoding="utf-8", newline="") as file:
-        for number, table in enumerate(tables_of_parts(parts, schema)):
-            some = table.to_pylist()
-            file.write(written(some, schema.names, format, header=number == 0))
-            rows += len(some)
-    return rows
+        for number, table in enumerate(parts.tables()):
+            rows = list(rows_of(table))
+            file.write(written(rows, names, format, header=number == 0))
+            count += len(rows)
+    return count

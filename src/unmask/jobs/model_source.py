@@ -23,8 +23,6 @@ SOFTWARE = ", ".join(
         f"tokenizers {tokenizers.__version__}",
     ]
 )
-# of a model, as errors name them
-_PARTS = {"config": "settings", "tokenizer": "rules for tokens", "probe": "answers"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +48,10 @@ class ModelSource:
 def check_model(lm: LanguageModel, planned: ModelIdentity) -> None:
     """Reject another model than the planned one: a name or a folder does not prove identity."""
     here = identify(lm, name=planned.name, dtype=planned.dtype)
-    for path, change in model_changes(planned, here).items():
-        part = path.split(".")[1]
+    for change in model_changes(planned, here):
         raise ModelError(
-            f"{printable(lm.name)} has other {_PARTS.get(part, part)} here than where the run was"
-            f" planned ({change}); give every machine the same model"
+            f"{printable(lm.name)} is another model here than where the run was planned ({change});"
+            " give every machine the same model"
         )
 
 

@@ -1,19 +1,16 @@
-"""The rows of a unit as one Parquet file, whose footer names their plan, unit and counters.
+"""The rows of a unit as one Parquet table, from which every value is read back as it was.
 
-A part is sealed: between its pages and its footer, where readers of Parquet look at nothing, stands
-the SHA-256 of all its other bytes. Checksums of pages alone leave out the footer and the headers of
-pages, and to verify them takes ten times as long, since pages must be decompressed.
+Parquet has a type per column, and JSON lines have not: a column of mixed values is JSON in a column
+of text. Which columns are, and which rows did not have a column, stands in the table's metadata.
 """
 
-import hashlib
-import io
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
-from unmask.durable import add_bytes
+from unmask.errors import StoreError
+from unmask.jobs.kinds import Kind
 from unmask.records.files import RowBatch
 from unmask.records.parquet import parquet_library
 from unmask.records.rows import Row
@@ -21,46 +18,58 @@ from unmask.records.rows import Row
 if TYPE_CHECKING:
     import pyarrow
 
-# the key of the footer
 _FACTS = b"unmask"
-_SEAL = b"unmask sha256 "
-_SEAL_BYTES = len(_SEAL) + hashlib.sha256().digest_size
-# what ends a Parquet file: the length of its footer in 4 bytes, and a mark
-_END_BYTES = 8
 # a text is repeated with each of its rows, and an array of texts ends at 2 GiB
 _ROWS_AT_ONCE = 2**14
-# a float64 has every whole number up to here
-_WHOLE = 2**53
 
 
-def part_tables(
-    batch: RowBatch,
-    results: Sequence[Sequence[Row]],
-    output_columns: Mapping[str, str],
-    dropped_columns: Sequence[str],
-) -> Iterator["pyarrow.Table"]:
-    """All columns of the input beside the results: an input row is repeated for each result row.
-
-    Yields at least one table, each of a few thousand rows.
-    """
+def part_table(batch: RowBatch, results: Sequence[Sequence[Row]], kind: Kind) -> "pyarrow.Table":
+    """All columns of the input beside the results: an input row is repeated for each result row."""
     pa, _ = parquet_library()
-    input_columns = _columns(pa, batch, (*dropped_columns, *output_columns))
-    types = {name: _type(pa, type_name) for name, type_name in output_columns.items()}
+    dropped = {*kind.dropped_columns, *kind.output_columns}
+    names = [name for name in batch.columns if name not in dropped]
+    arrays, as_json = list[Any](), [n for n, of in kind.output_columns.items() if of == "json"]
+    for name in names:
+        if batch.table is not None:
+            arrays.append(batch.table.column(name))
+            continue
+        array, is_json = _column(pa, [row.get(name) for row in batch.rows])
+        arrays.append(array)
+        as_json += [name] if is_json else []
     repeated = [n for n, rows in enumerate(results) for _ in rows]
     own = list(chain.from_iterable(results))
+    absent = {} if batch.table is not None else _absent(batch.rows, names, repeated)
+    tables = []
     for start in range(0, len(own) or 1, _ROWS_AT_ONCE):
         stop = start + _ROWS_AT_ONCE
-        numbers, rows = pa.array(repeated[start:stop], pa.int64()), own[start:stop]
-        columns = [one.take(numbers) for _, one in input_columns]
-        columns += [_own_column(pa, [row.get(n) for row in rows], of) for n, of in types.items()]
-        yield pa.table(columns, names=[*(name for name, _ in input_columns), *types])
+        results_table = table_of(own[start:stop], kind.output_columns)
+        numbers = pa.array(repeated[start:stop], pa.int64())
+        columns = [*(one.take(numbers) for one in arrays), *results_table.columns]
+        tables.append(pa.table(columns, names=[*names, *results_table.column_names]))
+    facts = {"columns": names, "json": as_json, "absent": absent}
+    return pa.concat_tables(tables).replace_schema_metadata({_FACTS: json.dumps(facts)})
 
 
-def _own_column(pa: Any, values: list[Any], of: Any) -> Any:
-    if of == pa.string():
-        # values of no fixed shape are JSON
-        values = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
-    return pa.array(values, of)
+def table_of(rows: Sequence[Row], types: Mapping[str, str]) -> "pyarrow.Table":
+    """Result rows as a table, with columns of these types."""
+    pa, _ = parquet_library()
+    columns = []
+    for name, of in types.items():
+        values = [row.get(name) for row in rows]
+        columns.append(_json(pa, values) if of == "json" else pa.array(values, _type(pa, of)))
+    return pa.table(columns, names=list(types))
+
+
+def _absent(
+    rows: Sequence[Row], names: Sequence[str], repeated: Sequence[int]
+) -> dict[str, list[int]]:
+    """The rows of the part, by column, whose row of the input does not have it."""
+    absent: dict[str, list[int]] = {}
+    lacking = [set(names) - row.keys() if len(row) < len(names) else () for row in rows]
+    for place, number in enumerate(repeated):
+        for name in lacking[number]:
+            absent.setdefault(name, []).append(place)
+    return absent
 
 
 def _type(pa: Any, name: str) -> Any:
@@ -70,103 +79,68 @@ def _type(pa: Any, name: str) -> Any:
     return pa.type_for_alias(name)
 
 
-def _columns(pa: Any, batch: RowBatch, dropped: Sequence[str]) -> list[tuple[str, Any]]:
-    """The columns of the input; those of lines get the common type of their values."""
-    names = [name for name in batch.columns if name not in dropped]
-    if batch.table is not None:
-        return [(name, batch.table.column(name)) for name in names]
-    return [(name, _column(pa, [row.get(name) for row in batch.rows])) for name in names]
+def _column(pa: Any, values: list[Any]) -> tuple[Any, bool]:
+    """Values of JSON with the type that all of them have; else as JSON."""
+    types = {type(value) for value in values if value is not None}
+    try:
+        if len(types) == 0:
+            return pa.nulls(len(values)), False
+        if types <= {str} or types <= {bool} or types <= {int} or types <= {float}:
+            return pa.array(values), False
+    except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
+        # half of a surrogate pair, or a number of more than 64 bits
+        pass
+    return _json(pa, values), True
 
 
-def _column(pa: Any, values: list[Any]) -> Any:
-    kinds = {type(value) for value in values if value is not None}
-    if not kinds:
-        return pa.nulls(len(values))
-    if kinds == {str}:
-        return pa.array([_encodable(value) for value in values], pa.string())
-    if kinds == {bool}:
-        return pa.array(values, pa.bool_())
-    if kinds == {int} and all(value is None or -(2**63) <= value < 2**63 for value in values):
-        return pa.array(values, pa.int64())
-    if kinds == {int} and all(value is None or 0 <= value < 2**64 for value in values):
-        return pa.array(values, pa.uint64())
-    if kinds <= {int, float} and all(_fits_float(value) for value in values):
-        return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    # all other values of JSON stay JSON
-    return pa.array([None if value is None else json.dumps(value) for value in values], pa.string())
+def _json(pa: Any, values: list[Any]) -> Any:
+    return pa.array([None if v is None else json.dumps(v) for v in values], pa.string())
 
 
-def _fits_float(value: float | None) -> bool:
-    return not isinstance(value, int) or -_WHOLE <= value <= _WHOLE
-
-
-def _encodable(value: str | None) -> str | None:
-    # JSON can spell half of a surrogate pair, which has no place in UTF-8
-    return value and value.encode("utf-8", "backslashreplace").decode()
-
-
-def encoded(tables: Iterable["pyarrow.Table"], facts: Mapping[str, Any]) -> bytes:
-    """Tables of the same columns as a Parquet file, with facts about it in its footer."""
+def encoded(table: "pyarrow.Table") -> bytes:
+    """A table as a Parquet file."""
     pa, pq = parquet_library()
-    rest = iter(tables)
-    first = next(rest)
-    schema = first.schema.with_metadata({_FACTS: json.dumps(facts).encode()})
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-        for table in chain([first], rest):
-            writer.write_table(table)
-    return sealed(sink.getvalue().to_pybytes())
+    pq.write_table(table, sink, compression="zstd")
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
-def sealed(content: bytes) -> bytes:
-    """A Parquet file with its seal."""
-    footer = _footer(len(content), content[-_END_BYTES:])
-    seal = _SEAL + hashlib.sha256(content).digest()
-    return b"".join((content[:footer], seal, content[footer:]))
-
-
-def _footer(size: int, end: bytes) -> int:
-    return size - _END_BYTES - int.from_bytes(end[:4], "little")
-
-
-def check_seal(file: BinaryIO) -> None:
-    """Raise a `ValueError` where a file has no seal, or one that its bytes do not have."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - _END_BYTES))
-    footer = max(0, _footer(size, file.read()))
-    start = max(0, footer - _SEAL_BYTES)
-    file.seek(start)
-    seal, total = file.read(_SEAL_BYTES), hashlib.sha256()
-    for first, last in ((0, start), (footer, size)):
-        add_bytes(total, file, first, last)
-    if seal != _SEAL + total.digest():
-        raise ValueError("its checksum is not that of its bytes")
-
-
-def opened(content: bytes) -> Any:
-    """A part as a `ParquetFile`, after a look at its seal.
-
-    From memory: pyarrow reads a file object of Python in threads of its own, and if the process
-    ends before they do, as after an error, they abort it.
-    """
-    pa, pq = parquet_library()
-    check_seal(io.BytesIO(content))
-    return pq.ParquetFile(pa.BufferReader(content))
-
-
-def facts_of(file: BinaryIO, *, whole: bool) -> Mapping[str, Any] | None:
-    """The facts of a part; None of anything else, and if all bytes are looked at, of a damaged one.
-
-    Errors of the disk are raised.
-    """
+def decoded(content: bytes) -> "pyarrow.Table":
+    """The table of a Parquet file; its errors are a `StoreError`."""
     pa, pq = parquet_library()
     try:
-        if whole:
-            check_seal(file)
-        metadata = pq.read_metadata(file).metadata or {}
-        facts = json.loads(metadata[_FACTS])
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        return None
-    return facts if isinstance(facts, dict) else None
+        return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise StoreError(f"it is not a Parquet file: {error}") from None
+
+
+def input_columns(schema: Any) -> list[str]:
+    """The columns of a part that are the input's."""
+    return list(_facts(schema).get("columns", ()))
+
+
+def json_columns(schema: Any) -> list[str]:
+    """The columns of a part whose values are JSON."""
+    return list(_facts(schema).get("json", ()))
+
+
+def rows_of(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
+    """The rows of a part, with the values that they had before."""
+    facts = _facts(table.schema)
+    columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    for name in facts.get("json", ()):
+        if name in columns:
+            columns[name] = [None if v is None else json.loads(v) for v in columns[name]]
+    absent = {name: set(numbers) for name, numbers in facts.get("absent", {}).items()}
+    for number, values in enumerate(zip(*columns.values(), strict=True)):
+        row = dict(zip(columns, values, strict=True))
+        for name, numbers in absent.items():
+            if number in numbers:
+                del row[name]
+        yield row
+
+
+def _facts(schema: Any) -> Mapping[str, Any]:
+    facts: Mapping[str, Any] = json.loads((schema.metadata or {}).get(_FACTS, b"{}"))
+    return facts

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from unmask import __version__
 from unmask.errors import StoreError
 from unmask.jobs.canonical import canonical, changes_between, sha256
 from unmask.jobs.model_identity import ModelIdentity, model_changes
 from unmask.printable import quoted
 
-FORMAT = 1
+FORMAT = 2
 _SHOWN_CHANGES = 5
 
 
@@ -19,17 +18,18 @@ _SHOWN_CHANGES = 5
 class JobPlan:
     """A kind with its options, a model and an input.
 
-    The input is identified by the name, size and content of each file; without files, by
-    its content. `units` is how many it is cut into, some `texts_per_unit` in each.
+    The input is identified by the name, size and content of each file; without files, by its
+    content. It is cut into so many `units`, of `rows_per_unit` each. `software` names the versions:
+    another one of torch may change the last digits.
     """
 
     kind: str
     options: Mapping[str, Any]
     model: ModelIdentity
     input: list[list[object]]
-    texts_per_unit: int
-    units: int | None = None
-    software: str = f"unmask {__version__}"
+    rows_per_unit: int
+    units: int
+    software: str
 
     @property
     def digest(self) -> str:
@@ -38,7 +38,7 @@ class JobPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return {"format": FORMAT, **vars(self), "model": self.model.to_dict()}
+        return {"format": FORMAT, **vars(self), "model": vars(self.model)}
 
     def to_json(self) -> str:
         """The same text for the same plan."""
@@ -51,7 +51,7 @@ def read_plan(text: str, shown: str) -> JobPlan:
         values = json.loads(text)
         if values.pop("format") != FORMAT:
             raise ValueError("another version of unmask wrote it")
-        return JobPlan(**{**values, "model": ModelIdentity.from_dict(values["model"])})
+        return JobPlan(**{**values, "model": ModelIdentity(**values["model"])})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreError(f"{shown} is not the plan of a job: {quoted(str(error))}") from None
 
@@ -63,9 +63,9 @@ def check_same(stored: JobPlan, wanted: JobPlan, shown: str) -> None:
     for one in (there, here):
         del one["model"]
     changes = [
-        *(change for _, change in changes_between(there, here)),
+        *changes_between(there, here),
         *(_changed_files(*files) or _changed_namesakes(stored.input, wanted.input)),
-        *model_changes(stored.model, wanted.model).values(),
+        *model_changes(stored.model, wanted.model),
     ]
     if changes:
         more = len(changes) - _SHOWN_CHANGES

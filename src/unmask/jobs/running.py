@@ -1,136 +1,148 @@
-"""A job from its first unit to its last. The driver only counts: workers read and write."""
+"""A job from its first unit to its last: here, in a loop, or on a cluster."""
 
 import io
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
-from itertools import chain, islice
-from typing import Protocol, Unpack
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from unmask.errors import StoreError, UnmaskError
-from unmask.jobs import folder as folders
-from unmask.jobs.executors.local import Executor, LocalExecutor
+from unmask.errors import UnmaskError
+from unmask.jobs.counts import Counts, add, counted, worst
+from unmask.jobs.estimate import rows_per_unit
+from unmask.jobs.folder import Folder, agree, held, stored_plan
 from unmask.jobs.identify import identify
 from unmask.jobs.kinds import Kind
 from unmask.jobs.model_source import SOFTWARE
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.shards import Shard
-from unmask.jobs.software import change
-from unmask.jobs.tally import Tally
-from unmask.jobs.work import Done, InMemoryInput, Store, Work, clash
+from unmask.jobs.worker import Outcome, Prepared, Worker, passed_on
 from unmask.language_model import LanguageModel
 from unmask.printable import printable
 from unmask.progress import Bar, DrawnBar, HiddenBar, bar
 from unmask.records import places
-from unmask.records.files import (
-    InMemoryUnit,
-    InputFiles,
-    ReadOptions,
-    Source,
-    Unit,
-    open_rows,
-)
+from unmask.records.files import Input, Source, Unit
+from unmask.records.rows import Row
 
-# more than this in a row is a broken machine, not an unlucky file
-_FAILURES_IN_A_ROW = 20
-# how often to print a line where there is no terminal for a bar, and to rewrite the manifest
+# receipts are files: more of them than this burden a disk
+MOST_UNITS = 100_000
+# more than this is a broken machine, not an unlucky file
+MOST_FAILURES = 20
+# how often to print a line where there is no terminal for a bar
 SECONDS_PER_LINE = 30.0
-
-
-# called with the units that are left, which it returns
-LookAt = Callable[[Iterable[Unit | InMemoryUnit]], Iterable[Unit | InMemoryUnit]]
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to do with which rows: those of files (see `open_job`), or some in memory.
-
-    A `strict` one ends at the first row without an answer.
-    """
+    """What to do with which rows. A `strict` one ends at the first row without an answer."""
 
     kind: Kind
-    source: Source | InMemoryInput
-    texts_per_unit: int
-    columns: Sequence[str] = ()
+    input: Input
+    rows_per_unit: int | None = None
     strict: bool = False
 
-    def check(self, tally: Tally) -> None:
-        """Raise where rows have no answer and the job is strict."""
-        if self.strict and tally.without:
-            _, reason = max(tally.without.values())
-            raise UnmaskError(f"a row has no answer, and strict=True ends the run: {reason}")
+    def cut(self, lm: LanguageModel, shard: Shard | None = None, output: str = "") -> Source:
+        """The units of the input: at least one for every shard, and not too many.
 
-    def plan(self, lm: LanguageModel, *, name: str, dtype: str) -> JobPlan:
+        An `output` that was begun keeps its units, unless a number of rows is requested.
+        """
+        size = self.rows_per_unit
+        if size is not None and size < 1:
+            raise UnmaskError(f"rows_per_unit is a number of rows from 1, not {size}")
+        stored = stored_plan(output) if output else None
+        if size is not None or stored is not None:
+            return self.input.cut(size or stored.rows_per_unit)  # type: ignore[union-attr]
+        source = self.input.cut(rows_per_unit(self.kind, lm, self.input.sample))
+        shards = 1 if shard is None else shard.count
+        while (units := source.unit_count) is not None and units < shards:
+            if source.rows_per_unit == 1:
+                break
+            most = min(source.rows_per_unit, source.rows or source.rows_per_unit)
+            source = self.input.cut(max(1, most // 2))
+        if units is not None and units > MOST_UNITS:
+            return source.coarser(-(-units // MOST_UNITS))
+        return source
+
+    def plan(self, lm: LanguageModel, source: Source, *, name: str, dtype: str) -> JobPlan:
         """The plan of this job with a model."""
         return JobPlan(
             kind=self.kind.name,
             options=self.kind.options(),
             model=identify(lm, name=name, dtype=dtype),
-            input=self.source.to_dict() or [],
-            texts_per_unit=self.texts_per_unit,
-            units=self.source.unit_count,
+            input=source.to_dict() or [],
+            rows_per_unit=source.rows_per_unit,
+            units=source.unit_count or 0,
+            software=SOFTWARE,
         )
 
-    def all_columns(self) -> list[str]:
-        """The names of all columns that rows pass on, those of later rows too."""
-        if isinstance(self.source, InMemoryInput):
-            return list(self.columns)
-        return self.source.columns(self.kind.required_columns, every=True)
+    def check(self, counts: Counts) -> None:
+        """Raise where rows have no answer and the job is strict."""
+        if self.strict and counts["without"]:
+            raise UnmaskError(
+                f"a row has no answer, and strict=True ends the run: {worst(counts)[1]}"
+            )
 
 
-class RowStore(Store, Protocol):
-    """A store that knows how far it is."""
+class Executor(Protocol):
+    """Where units are done."""
 
-    @property
-    def units(self) -> int: ...
-    @property
-    def tally(self) -> Tally: ...
-
-
-def open_job(
-    kind: Kind, files: Sequence[str], *, texts_per_unit: int = 4096, **reading: Unpack[ReadOptions]
-) -> Job:
-    """A job over files, patterns, folders or URLs, or one pipe, after a look at its first rows."""
-    if texts_per_unit < 1:
-        raise UnmaskError(f"a unit has texts from 1, not {texts_per_unit}")
-    columns = kind.required_columns
-    return job_of(kind, open_rows(files, texts_per_unit=texts_per_unit, columns=columns, **reading))
+    def run(
+        self, kind: Kind, plan: JobPlan, folder: Folder, units: Sequence[Unit]
+    ) -> Generator[Outcome, None, None]:
+        """The outcome of every unit, as they come."""
 
 
-def job_of(kind: Kind, source: Source) -> Job:
-    """A job over rows, after a look at the names of their columns."""
-    columns = source.columns(kind.required_columns)
-    theirs = set(columns) - set(kind.dropped_columns)
-    if (why := clash(theirs, kind.output_columns)) is not None:
-        raise UnmaskError(why)
-    return Job(kind, source, source.texts_per_unit, columns)
+class LocalExecutor:
+    """This process, with a model that is loaded already."""
+
+    def __init__(self, lm: LanguageModel) -> None:
+        self._lm = lm
+
+    def run(
+        self, kind: Kind, plan: JobPlan, folder: Folder, units: Sequence[Unit]
+    ) -> Generator[Outcome, None, None]:
+        """The outcome of every unit, in their order."""
+        worker = Worker(self._lm, kind)
+        for prepared in _prepared(worker, units):
+            yield worker.do(prepared, folder)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What the folder holds of a shard's share: units done, and those that failed with reasons."""
+def _prepared(worker: Worker, units: Iterable[Unit]) -> Iterator[Prepared]:
+    """Every unit; while the model runs on it, the next is read."""
+    with ThreadPoolExecutor(1) as reader:
+        waiting = None
+        for unit in units:
+            following = reader.submit(worker.read, unit)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = following
+        if waiting is not None:
+            yield waiting.result()
+
+
+@dataclass
+class Result:
+    """What a folder holds of a shard: counters of the units that are done, and errors of others."""
 
     plan: JobPlan
     units: int
-    done: int
-    failed: int
-    tally: Tally
-    damaged: int = 0
-    example: str | None = None
-    is_share: bool = False
+    done: int = 0
+    counts: Counts = field(default_factory=counted)
+    errors: list[str] = field(default_factory=list)
+    failed_in_a_row: int = 0
 
     def failures(self) -> str:
         """How many units failed, and an example of why."""
         return (
-            f"{self.failed:,} of {self.units:,} units failed, e.g.: "
-            f"{printable(self.example or '')}; repeat the command to try them again"
+            f"{len(self.errors):,} of {self.units:,} units failed, e.g.: "
+            f"{printable(self.errors[0])}; repeat the command to try them again"
         )
 
 
 def run_job(
     job: Job,
+    source: Source,
     plan: JobPlan,
     output: str,
     executor: Executor,
@@ -138,184 +150,122 @@ def run_job(
     shard: Shard | None = None,
     progress: bool | None = None,
     say: Callable[[str], object] = lambda _: None,
-    look_at: LookAt | None = None,
-) -> Outcome:
+    look_at: Callable[[Sequence[Unit], int | None], object] = lambda units, rows: None,
+) -> Result:
     """Compute the missing units of a job's folder, which is created if it does not exist.
 
     Units with rows that ended in an unexpected error are computed again, after all others.
-    `look_at` is called with the units that are left, and returns them.
+    `look_at` gets the units that are left, and how many rows they have.
     """
     share = shard or Shard()
-    with folders.held(output, plan, share) as agreed:
-        checked = folders.last_checked(output, agreed, share)
-        before = folders.read_progress(output, agreed, share, checked=checked)
-        if before.damaged:
-            say(f"{len(before.damaged):,} parts are damaged, and are computed again")
-        driver = _Driver(job, agreed, output, share, before)
-        if folders.is_read_only(output):
-            return driver.finished()
-        if (other_versions := change(before.software, SOFTWARE)) is not None:
-            say(other_versions)
-        parts = folders.Parts(output, job.kind, agreed.digest, SOFTWARE)
-        return driver.run(
-            executor, Work(job.kind, parts), progress, look_at or (lambda units: units)
-        )
-
-
-class _Driver:
-    """Counts what workers do."""
-
-    def __init__(
-        self, job: Job, plan: JobPlan, output: str, shard: Shard, before: folders.FolderProgress
-    ) -> None:
-        self._job, self._plan, self._output, self._shard = job, plan, output, shard
-        self._units = len(range(shard.index, plan.units or 0, shard.count))
-        self._before, self._done, self._tally = before.done, before.count, before.tally
-        self._tried, self._software = set(before.failed), before.software
-        self._damaged, self._checked = len(before.damaged), before.checked
-        self._failed, self._in_a_row = 0, 0
-        self._example: str | None = None
-        self._written_at = time.monotonic()
-
-    def run(
-        self, executor: Executor, work: Work, progress: bool | None, look_at: LookAt
-    ) -> Outcome:
-        """All units that are left: if those that failed fail again, the others are done."""
-        new = (unit for unit in self._share() if unit.number not in self._tried)
-        tried = (unit for unit in self._share() if unit.number in self._tried)
-        left = look_at(chain(new, tried))
-        # workers that need not read their rows may be where the folder is not
-        stores = isinstance(self._job.source, InputFiles)
-        task = work.task(self._plan, stores=stores)
-        self._software.add(SOFTWARE)
-        texts = self._job.source.texts
-        share = None if texts is None else -(-texts * self._units // (self._plan.units or 1))
-        with progress_bar(
-            share, self._tally.texts, shown=progress, shard=self._shard, unit=" texts"
-        ) as bar:
+    with held(output, share):
+        folder = agree(output, plan, share)
+        result = Result(plan, len(range(share.index, plan.units, share.count)))
+        left = _left(folder, source, share, result, say)
+        rows = None if source.rows is None else source.rows * len(left) // max(1, plan.units)
+        if left:
+            look_at(left, rows)
+        with (
+            closing(executor.run(job.kind, plan, folder, left)) as outcomes,
+            _progress_bar(rows, result, progress if len(left) > 1 else False, share) as shown,
+        ):
             try:
-                with closing(executor.run(task, left)) as outcomes:
-                    for outcome in outcomes:
-                        done = outcome if isinstance(outcome, Done) else work.write(*outcome)
-                        self._count(done)
-                        bar.set_postfix_str(self._status(), refresh=False)
-                        bar.update(done.tally.texts)
-            finally:
-                self._write_manifest()
-        return self.outcome()
+                for outcome in outcomes:
+                    _count(result, outcome)
+                    job.check(outcome.counts)
+                    shown.set_postfix_str(_status(result), refresh=False)
+                    shown.update(outcome.counts["texts"])
+            except (KeyboardInterrupt, SystemExit) as error:
+                if texts := result.counts["texts"]:
+                    saved = f"{texts:,} {job.kind.noun}s are saved in {places.shown(output)}"
+                    error.add_note(f"{saved}; repeat the command to go on")
+                raise
+        return result
 
-    def _share(self) -> Iterator[Unit | InMemoryUnit]:
-        units: Iterable[Unit | InMemoryUnit] = self._job.source.units()
-        share = islice(units, self._shard.index, None, self._shard.count)
-        return (unit for unit in share if not self._before[unit.number])
 
-    def finished(self) -> Outcome:
-        """What there is, if nothing is missing: nothing can be written."""
-        if self._done < self._units:
-            raise StoreError(
-                f"{places.shown(self._output)} cannot be written to, and"
-                f" {self._units - self._done:,} of {self._units:,} units are not done; copy the"
-                " folder to a disk that can be written to, and give the copy as the output"
-            )
-        return self.outcome()
+def _left(
+    folder: Folder,
+    source: Source,
+    shard: Shard,
+    result: Result,
+    say: Callable[[str], object],
+) -> list[Unit]:
+    """The units of a shard that are not done; those that failed before come last."""
+    receipts = folder.receipts(shard)
+    damaged = [number for number, receipt in receipts.items() if receipt is None]
+    if damaged:
+        say(f"{len(damaged):,} parts are damaged, and are computed again")
+    failed = {n for n, receipt in receipts.items() if receipt and receipt["counts"]["failed"]}
+    for number in [*damaged, *failed]:
+        folder.forget(number)
+    done = receipts.keys() - failed - set(damaged)
+    for number in done:
+        _count(result, Outcome(number, (receipts[number] or {})["counts"]))
+    units = [unit for unit in source.units() if unit.number % shard.count == shard.index]
+    left = [unit for unit in units if unit.number not in done]
+    return sorted(left, key=lambda unit: unit.number in failed)
 
-    def outcome(self) -> Outcome:
-        """What there is."""
-        return Outcome(
-            self._plan,
-            self._units,
-            self._done,
-            self._failed,
-            self._tally,
-            self._damaged,
-            self._example,
-            self._shard.count > 1,
+
+def _count(result: Result, outcome: Outcome) -> None:
+    if outcome.error is not None:
+        result.errors.append(outcome.error)
+        return
+    result.done += 1
+    add(result.counts, outcome.counts)
+    result.failed_in_a_row += 1
+    if outcome.counts["failed"] < max(1, outcome.counts["texts"]):
+        result.failed_in_a_row = 0
+    elif result.failed_in_a_row == MOST_FAILURES:
+        raise UnmaskError(
+            f"{MOST_FAILURES} units failed in a row, the last with: {worst(outcome.counts)[1]}. "
+            "What was finished is kept; fix the cause and start again"
         )
 
-    def _count(self, done: Done) -> None:
-        error = done.error
-        self._job.check(done.tally)
-        if error is None:
-            self._done += 1
-            self._tally.add(done.tally)
-            if done.tally.failed == done.tally.texts > 0:
-                error = next((why for _, why in done.tally.without.values()), "")
-        else:
-            self._failed += 1
-            self._example = self._example or error
-        if error is None:
-            self._in_a_row = 0
-        elif done.unit not in self._tried:
-            # an unreadable stretch of a file is many units, and other files may be fine
-            self._in_a_row += not done.unread
-            if self._in_a_row >= _FAILURES_IN_A_ROW:
-                raise UnmaskError(
-                    f"{self._in_a_row} units failed in a row, the last with: {printable(error)}."
-                    " What was finished is kept; fix the cause and start again"
-                )
-        if time.monotonic() - self._written_at > SECONDS_PER_LINE:
-            self._write_manifest()
 
-    def _status(self) -> str:
-        without = self._tally.unanswered
-        problems = [f"{without:,} without a number"] * bool(without)
-        return ", ".join([*problems, *[f"{self._failed:,} units failed"] * bool(self._failed)])
-
-    def _write_manifest(self) -> None:
-        self._written_at = time.monotonic()
-        counts = {
-            "units": self._units,
-            "done": self._done,
-            "failed": self._failed,
-            "texts": self._tally.texts,
-            "without": self._tally.unanswered,
-            "failed_texts": self._tally.failed,
-            "software": sorted(self._software),
-            "checked": self._checked,
-        }
-        folders.write_manifest(self._output, self._plan, self._shard, counts)
+def _status(result: Result) -> str:
+    without, failed = worst(result.counts)[0], len(result.errors)
+    problems = [f"{without:,} without a number"] * bool(without)
+    return ", ".join([*problems, *[f"{failed:,} units failed"] * bool(failed)])
 
 
-def run_to_file(
+def stream(
     job: Job,
-    writer: RowStore,
+    source: Source,
     lm: LanguageModel,
+    write: Callable[[list[Row], Counts], object],
     *,
     progress: bool | None = None,
-    look_at: LookAt = lambda units: units,
-) -> Tally:
-    """Append the missing units to a file, one after another."""
-    source, tally = job.source, Tally()
-    tally.add(writer.tally)
-    is_short = source.texts is not None and source.texts <= job.texts_per_unit
-    left = look_at(source.units(writer.units))
+) -> Counts:
+    """Give the result rows of each unit to `write`, with all counters so far; returns those."""
+    worker, counts = Worker(lm, job.kind), counted()
     # a pipe may be a terminal: each line is answered before the next is read
-    task = Work(job.kind, writer).task(ahead=source.to_dict() is not None)
-    counted = bar("texts", unit="text", total=source.texts, shown=False if is_short else progress)
-    with counted, closing(LocalExecutor(lm).run(task, left)) as outcomes:
-        counted.update(tally.texts)
-        for done in outcomes:
-            if done.error is not None:
-                # one file is all rows or not there
-                raise UnmaskError(done.error)
-            job.check(done.tally)
-            tally.add(done.tally)
-            counted.update(done.tally.texts)
-    return tally
+    is_pipe = source.to_dict() is None
+    units = source.units()
+    read = map(worker.read, units) if is_pipe else _prepared(worker, units)
+    shown = False if source.unit_count == 1 else progress
+    with bar("texts", unit="text", total=source.rows, shown=shown) as drawn:
+        for prepared in read:
+            if prepared.error is not None:
+                raise UnmaskError(prepared.error)
+            rows, more = worker.answers(prepared.batch, prepared.items)
+            add(counts, more)
+            write(passed_on(prepared.batch, rows, job.kind), counts)
+            job.check(more)
+            drawn.update(more["texts"])
+    return counts
 
 
-def progress_bar(
-    total: int | None, initial: int, *, shown: bool | None, shard: Shard, unit: str
-) -> Bar:
+def _progress_bar(left: int | None, result: Result, shown: bool | None, shard: Shard) -> Bar:
     """A bar on stderr with rate and time left; where that is no terminal, a line now and then."""
     if shown is False:
-        return HiddenBar(total)
+        return HiddenBar(left)
+    done = result.counts["texts"]
     watched = sys.stderr is not None and sys.stderr.isatty()
     return DrawnBar(
-        total=total,
-        initial=initial,
+        total=None if left is None else left + done,
+        initial=done,
         desc=f"shard {shard}" if shard.count > 1 else None,
-        unit=unit,
+        unit=" texts",
         mininterval=0.1 if watched else SECONDS_PER_LINE,
         smoothing=0.05,
         file=sys.stderr if watched else _Lines(),

@@ -18,7 +18,7 @@ from unmask.errors import CorpusError
 from unmask.printable import quoted
 from unmask.records import places
 from unmask.records.corpus import Corpus, Occurrence, gather
-from unmask.records.files import FORMATS, format_by_name, open_input, rows_or_raise
+from unmask.records.files import FORMATS, format_by_name, rows_or_raise
 from unmask.records.hub import HubTable, dataset_rows
 from unmask.records.lines import decoded_lines, line_of
 from unmask.records.rows import TEXT_COLUMN, read_records
@@ -150,8 +150,7 @@ def _explained(file: BinaryIO, shown: str) -> Callable[[int], bytes]:
 
 def _parquet_occurrences(place: str, columns: Sequence[str], stem: str) -> Iterator[Occurrence]:
     wanted = columns or (TEXT_COLUMN,)
-    source = open_input([place], format="parquet", texts_per_unit=4096, columns=wanted)
-    for index, row in enumerate(rows_or_raise(source, wanted)):
+    for index, row in enumerate(rows_or_raise(place, "parquet", wanted)):
         yield from _sentences(row, wanted, f"{stem}:{index}", f"row {index} of {quoted(place)}")
 
 

@@ -1,10 +1,8 @@
-"""The one reader of rows: files cut into units, slices of some thousands of rows; and pipes.
+"""The one reader of rows: files cut into units, and the rows of a unit.
 
-A unit is a run of rows of a Parquet file, or a range of bytes of a file of lines; a line belongs to
-the unit that it begins in. Files of this machine are read once beforehand, for a hash and so that
-units begin at lines; an object of a store is known by its size and time, and cut by bytes. CSV and
-FASTA, whose records may hold line ends, and compressed files are read beforehand wherever they are.
-Rows of a pipe, or those in memory, become units as they come.
+A unit is a run of rows of a Parquet file, a range of bytes of a file of lines, or rows in memory; a
+line belongs to the unit that it begins in. Where units begin depends on the input and the number
+of rows in a unit alone, so that every process cuts alike.
 """
 
 import hashlib
@@ -14,10 +12,10 @@ import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, count, islice
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from unmask.errors import CorpusError
 from unmask.printable import describe, quoted
@@ -39,23 +37,34 @@ ENDINGS = tuple(
     if not (packed and ending == "parquet")
 )
 # of an object of a store: what its lines are like is taken from so many bytes
-_SAMPLE = 2**20
-# before an input is refused because no row of it can be read
-_FILES_LOOKED_AT, _ROWS_LOOKED_AT = 8, 1000
+_SAMPLE_BYTES = 2**20
+# before an input is refused because no row of it can be read; and how many of each file are enough
+_FILES_LOOKED_AT, _ROWS_LOOKED_AT, _ROWS_ENOUGH = 8, 1000, 64
 
 
 class Unit(NamedTuple):
-    """A slice of a file: rows of Parquet from `start` to before `stop`, else bytes.
+    """A slice of the input: rows of Parquet from `start` to before `stop`, else bytes; or records.
 
-    `line` is the number of its first line, None where it is not known.
+    `line` is the number of its first line, None where it is not known; `layout` is that of its
+    table, `rows` the numbers of its first and last row. At most `most` rows belong to it.
     """
 
     number: int
-    place: str
-    format: str
-    start: int
-    stop: int
-    line: int | None
+    place: str = ""
+    format: str = "txt"
+    start: int = 0
+    stop: int = sys.maxsize
+    line: int | None = 1
+    layout: Layout | None = None
+    most: int | None = None
+    records: Sequence[Record] | None = None
+    rows: tuple[int, int] | None = None
+
+    @property
+    def name(self) -> str:
+        """Where it is, for errors."""
+        kind, (first, last) = ("rows", self.rows) if self.rows else ("bytes", self[3:5])
+        return f"{kind} {first:,} to {last:,} of {places.shown(self.place) or 'the input'}"
 
 
 @dataclass(frozen=True)
@@ -72,8 +81,8 @@ class RowBatch:
     @classmethod
     def of(cls, records: Iterable[Record]) -> "RowBatch":
         """Rows that were read one by one."""
-        kept = list(records)
-        return cls([one.row for one in kept], [one.reason for one in kept])
+        records = list(records)
+        return cls([one.row for one in records], [one.reason for one in records])
 
     @property
     def columns(self) -> list[str]:
@@ -88,24 +97,12 @@ class RowBatch:
         return self.rows if self.table is None else self.table.to_pylist()
 
 
-class InMemoryUnit(NamedTuple):
-    """A unit whose rows are in memory, each with a reason if it could not be read."""
-
-    number: int
-    rows: Sequence[Row]
-    reasons: Sequence[str | None] = ()
-
-    @property
-    def batch(self) -> RowBatch:
-        """Its rows."""
-        return RowBatch(self.rows, self.reasons or [None] * len(self.rows))
-
-
 @dataclass(frozen=True)
 class InputFile:
-    """A file and where its units begin; `texts` is how many rows it has, where that is known.
+    """A file and where its units begin; `rows` is how many it has, where that is known.
 
-    `identity` is the hash of its content, or the time at which a store wrote it.
+    `identity` is the hash of its content, or the time at which a store wrote it. Of the last unit
+    only the first `most` rows are read.
     """
 
     entry: FoundFile
@@ -114,165 +111,227 @@ class InputFile:
     cuts: Sequence[int] = field(repr=False)
     stop: int
     lines: Sequence[int] | None = field(default=None, repr=False)
-    texts: int | None = None
+    rows: int | None = None
+    layout: Layout | None = None
+    most: int | None = None
 
     def units(self, number: int = 0) -> Iterator[Unit]:
         """Its units; the first has this number."""
-        stops = chain(self.cuts[1:], [self.stop])
+        stops, last = chain(self.cuts[1:], [self.stop]), len(self.cuts) - 1
         for index, (start, stop) in enumerate(zip(self.cuts, stops, strict=False)):
             line = None if self.lines is None else self.lines[index]
-            yield Unit(number + index, self.entry.place, self.format, start, stop, line)
+            most = self.most if index == last else None
+            place, format = self.entry.place, self.format
+            yield Unit(number + index, place, format, start, stop, line, self.layout, most)
 
 
 @dataclass(frozen=True)
-class InputFiles:
-    """All files of an input, in their order."""
+class CutFiles:
+    """Files cut into units of so many rows."""
 
     files: Sequence[InputFile]
-    texts_per_unit: int
+    rows_per_unit: int
 
     @property
     def unit_count(self) -> int:
-        """How many units they are."""
+        """The number of units."""
         return sum(len(one.cuts) for one in self.files)
 
     @property
-    def texts(self) -> int | None:
-        """How many rows, if that is known before they are read."""
-        counts = [one.texts for one in self.files if one.texts is not None]
+    def rows(self) -> int | None:
+        """The number of rows, if that is known before they are read."""
+        counts = [one.rows for one in self.files if one.rows is not None]
         return sum(counts) if len(counts) == len(self.files) else None
 
-    def units(self, start: int = 0) -> Iterator[Unit]:
-        """Every unit from one on, numbered from 0."""
-        number = 0
-        for one in self.files:
-            if number + len(one.cuts) > start:
-                yield from islice(one.units(number), max(0, start - number), None)
-            number += len(one.cuts)
+    def units(self) -> Iterator[Unit]:
+        """Every unit, numbered from 0."""
+        number, size = 0, self.rows_per_unit
+        for file in self.files:
+            for index, unit in enumerate(file.units(number)):
+                last = min((index + 1) * size, file.rows or 0)
+                yield unit._replace(rows=(index * size + 1, last) if last else None)
+            number += len(file.cuts)
+
+    def coarser(self, times: int) -> "CutFiles":
+        """The same in units of so many times as many rows."""
+        files = [
+            replace(one, cuts=one.cuts[::times], lines=one.lines and one.lines[::times])
+            for one in self.files
+        ]
+        return CutFiles(files, self.rows_per_unit * times)
 
     def to_dict(self) -> list[list[object]]:
-        """What the input is known by, wherever it lies."""
+        """The identity of the input, wherever it lies."""
         return [[one.entry.name, one.entry.size, one.identity] for one in self.files]
 
-    def columns(self, wanted: Sequence[str], *, every: bool = False) -> list[str]:
-        """The columns of the first rows that can be read: that a name is not there may be a slip.
 
-        Where none of the first files has one, the reason is raised. With `every`, those of all rows
-        of JSON lines on this machine, each of which may have others.
-        """
-        names = dict.fromkeys(_first_columns(self, wanted))
-        for one in self.files:
-            if every and one.format == "jsonl" and one.entry.changed is None:
-                for unit in one.units():
-                    names.update(dict.fromkeys(read_unit(unit, wanted).columns))
-        return list(names)
+def _first_rows_of(files: Sequence[InputFile], limit: int, size: int) -> Iterator[InputFile]:
+    """The files up to a number of rows."""
+    for file in files:
+        rows = limit if file.rows is None else min(limit, file.rows)
+        if rows > 0 and rows == file.rows:
+            yield file
+        elif rows > 0:
+            units = -(-rows // size)
+            identity, most = f"{file.identity}, {rows} rows", rows - (units - 1) * size
+            cuts = file.cuts[:units]
+            yield replace(file, cuts=cuts, rows=rows, identity=identity, most=most)
+        limit -= rows
 
 
 @dataclass(frozen=True)
-class InputRows:
-    """Rows that are read one after the other: in memory, of a pipe, or the first of some files.
-
-    `texts` and `identity` are None if they can be read once only.
-    """
+class HeldRows:
+    """Rows in memory, or of a pipe that is read once: then `identity` is None."""
 
     records: Iterable[Record]
-    texts_per_unit: int
-    names: Sequence[str]
-    texts: int | None = None
+    rows_per_unit: int
     identity: list[list[object]] | None = None
 
-    @classmethod
-    def held(cls, records: Iterable[Record], texts_per_unit: int) -> "InputRows":
-        """Rows that can be read again, after a look at all of them."""
-        names, texts, total = dict[str, None](), 0, hashlib.sha256()
-        for one in records:
-            names.update(dict.fromkeys(one.row))
-            texts += 1
-            values = json.dumps([list(one.row.items()), one.reason], default=str)
-            total.update(values.encode() + b"\n")
-        identity: list[list[object]] = [["rows", texts, total.hexdigest()]]
-        return cls(records, texts_per_unit, list(names), texts, identity)
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, if that is known before they are read."""
+        return len(self.records) if isinstance(self.records, Sequence) else None
 
     @property
     def unit_count(self) -> int | None:
-        """How many units they are, if that is known before they are read."""
-        return None if self.texts is None else -(-self.texts // self.texts_per_unit)
+        """The number of units, if that is known before they are read."""
+        return None if self.rows is None else -(-self.rows // self.rows_per_unit)
 
-    def units(self, start: int = 0) -> Iterator[InMemoryUnit]:
-        """Every unit from one on, numbered from 0."""
-        records = islice(self.records, start * self.texts_per_unit, None)
-        for number in count(start):
-            if not (some := list(islice(records, self.texts_per_unit))):
+    def units(self) -> Iterator[Unit]:
+        """Every unit, numbered from 0."""
+        rest = iter(self.records)
+        for number in count():
+            if not (records := list(islice(rest, self.rows_per_unit))):
                 return
-            yield InMemoryUnit(number, [one.row for one in some], [one.reason for one in some])
+            first = number * self.rows_per_unit + 1
+            yield Unit(number, records=records, rows=(first, first + len(records) - 1))
+
+    def coarser(self, times: int) -> "HeldRows":
+        """The same in units of so many times as many rows."""
+        return replace(self, rows_per_unit=self.rows_per_unit * times)
 
     def to_dict(self) -> list[list[object]] | None:
-        """What they are known by."""
+        """The identity of the input."""
         return self.identity
 
-    def columns(self, wanted: Sequence[str], *, every: bool = False) -> list[str]:
-        """The names of all columns; of a pipe those of its first row."""
-        return list(self.names)
+
+Source = CutFiles | HeldRows
 
 
-Source = InputFiles | InputRows
+@dataclass(frozen=True)
+class Input:
+    """An INPUT after a look at its first rows: `names` are their columns, `sample` some of them.
 
-
-class ReadOptions(TypedDict, total=False):
-    """How rows are read: their format if names do not show it, and at most `limit` of them.
-
-    A pipe has the format `piped_format` by default; with `hold` it is kept in memory.
+    Its rows are those of `files`, each with its format, or `records`.
     """
 
-    format: str | None
-    limit: int | None
-    piped_format: str
-    hold: bool
+    files: Sequence[tuple[FoundFile, str]]
+    columns: Sequence[str]
+    names: Sequence[str]
+    sample: Sequence[Row]
+    limit: int | None = None
+    records: Iterable[Record] | None = None
+
+    def cut(self, rows_per_unit: int) -> Source:
+        """Its units, of so many rows; an empty file has none."""
+        if self.records is not None:
+            if not isinstance(self.records, Sequence):
+                return HeldRows(self.records, rows_per_unit)
+            total = hashlib.sha256()
+            for one in self.records:
+                values = json.dumps([list(one.row.items()), one.reason], default=str)
+                total.update(values.encode() + b"\n")
+            identity: list[list[object]] = [["rows", len(self.records), total.hexdigest()]]
+            return HeldRows(self.records, rows_per_unit, identity)
+        cut = partial(_cut, size=rows_per_unit, columns=self.columns, limit=self.limit)
+        files = list(places.in_parallel(cut, self.files))
+        if self.limit is not None:
+            files = list(_first_rows_of(files, self.limit, rows_per_unit))
+        return CutFiles(files, rows_per_unit)
+
+    def all_names(self, units: Iterable[Unit]) -> list[str]:
+        """The columns of all rows: those of JSON lines on this machine may each have others."""
+        names = dict.fromkeys(self.names)
+        for unit in units:
+            if unit.format == "jsonl" and not places.is_url(unit.place):
+                names.update(dict.fromkeys(read_unit(unit, self.columns).columns))
+        return list(names)
 
 
-def open_rows(
+def rows_in_memory(records: Sequence[Record]) -> Input:
+    """An input of rows that need not be read."""
+    names = dict.fromkeys(name for one in records for name in one.row)
+    good = [one.row for one in records if one.reason is None]
+    return Input((), (), list(names), good[:_ROWS_LOOKED_AT], records=records)
+
+
+def open_input(
     inputs: Sequence[str],
-    *,
-    texts_per_unit: int,
     columns: Sequence[str] = (TEXT_COLUMN,),
-    **reading: Unpack[ReadOptions],
-) -> Source:
-    """The rows of files, patterns, folders and URLs, or of one pipe (`-` is stdin)."""
-    format, limit = reading.get("format"), reading.get("limit")
+    *,
+    format: str | None = None,
+    limit: int | None = None,
+    piped_format: str = "txt",
+    hold: bool = False,
+) -> Input:
+    """The rows of files, patterns, folders and URLs, or of one pipe (`-` is stdin).
+
+    At most `limit` rows. `format` is theirs if names do not show it, `piped_format` that of a pipe
+    by default; with `hold` a pipe is read to its end.
+    """
     if format is not None and format not in FORMATS:
         raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(format)}")
     pipe = next(filter(is_pipe, inputs), None)
     if pipe is None:
-        files = open_input(inputs, format=format, texts_per_unit=texts_per_unit, columns=columns)
-        if limit is None:
-            return files
-        # raises where there is nothing to read
-        files.columns(columns)
-        return InputRows.held(_FirstRows(files, columns, limit), texts_per_unit)
+        entries = places.find(inputs, ENDINGS)
+        files = [(one, format or _format_of(one)) for one in entries]
+        return replace(_looked_at(files, columns), limit=limit)
     if len(inputs) > 1:
         raise CorpusError(f"{_shown(pipe)} is read alone; leave out the other files")
-    default = reading.get("piped_format", "txt")
-    records = islice(_pipe_records(pipe, format, default, columns), limit)
-    if reading.get("hold"):
-        kept = list(records)
-        _head(kept, pipe)
-        return InputRows.held(kept, texts_per_unit)
+    records = islice(_pipe_records(pipe, format, piped_format, columns), limit)
     head = _head(records, pipe)
-    return InputRows(chain(head, records), texts_per_unit, list(head[-1].row))
+    if hold:
+        return rows_in_memory([*head, *records])
+    return Input((), columns, list(head[-1].row), [head[-1].row], records=chain(head, records))
 
 
-@dataclass(frozen=True)
-class _FirstRows:
-    """The first rows of some files, read again each time."""
+def _looked_at(files: Sequence[tuple[FoundFile, str]], columns: Sequence[str]) -> Input:
+    """An input after a look at the first rows of some files; if none can be read, it is refused."""
+    what = places.shown(files[0][0].place) if len(files) == 1 else "the input"
+    why, names, sample = f"{what} holds no text; give at least one", list[str](), list[Row]()
+    step = max(1, len(files) // _FILES_LOOKED_AT)
+    for file, format in files[::step][:_FILES_LOOKED_AT]:
+        _check_plain(format, columns, places.shown(file.place))
+        try:
+            batch = _first_rows(file, format, columns)
+        except CorpusError as error:
+            why = str(error)
+            continue
+        good = [row for row, reason in zip(batch.rows, batch.reasons, strict=True) if not reason]
+        # lines of JSON may each have others: that of a later row is no slip
+        names = names or list(batch.columns if batch.table is not None else good[0] if good else ())
+        sample += good
+        why = next(filter(None, batch.reasons), why)
+    if not sample:
+        raise CorpusError(why)
+    return Input(files, columns, names, sample)
 
-    files: InputFiles
-    columns: Sequence[str]
-    limit: int
 
-    def __iter__(self) -> Iterator[Record]:
-        batches = (read_unit(unit, self.columns) for unit in self.files.units())
-        pairs = (zip(one.whole_rows, one.reasons, strict=True) for one in batches)
-        return islice((Record(*pair) for pair in chain.from_iterable(pairs)), self.limit)
+def _first_rows(file: FoundFile, format: str, columns: Sequence[str]) -> RowBatch:
+    if format == "parquet":
+        # of the first group alone: a damaged one further on is a matter of its unit
+        rows = parquet.first_rows(file.place)
+        return read_unit(Unit(0, file.place, format, 0, min(_ROWS_ENOUGH, rows)), columns)
+    records, good = list[Record](), 0
+    try:
+        for one in islice(_line_records(Unit(0, file.place, format), columns), _ROWS_LOOKED_AT):
+            records.append(one)
+            good += one.reason is None
+            if good == _ROWS_ENOUGH:
+                break
+    except places.READING_ERRORS as error:
+        raise _unreadable(file.place, error) from None
+    return RowBatch.of(records)
 
 
 def _head(records: Iterable[Record], place: str) -> list[Record]:
@@ -286,10 +345,11 @@ def _head(records: Iterable[Record], place: str) -> list[Record]:
     raise CorpusError(head[0].reason or "" if head else empty)
 
 
-def rows_or_raise(source: Source, columns: Sequence[str]) -> Iterator[Row]:
-    """Every row with all its columns; the first that cannot be read raises a `CorpusError`."""
-    for unit in source.units():
-        batch = unit.batch if isinstance(unit, InMemoryUnit) else read_unit(unit, columns)
+def rows_or_raise(place: str, format: str | None, columns: Sequence[str]) -> Iterator[Row]:
+    """Every row of files with all columns; the first that cannot be read raises a `CorpusError`."""
+    for file, each in open_input([place], columns, format=format).files:
+        stop = parquet.footer(file.place).num_rows if each == "parquet" else sys.maxsize
+        batch = read_unit(Unit(0, file.place, each, 0, stop), columns)
         for row, reason in zip(batch.whole_rows, batch.reasons, strict=True):
             if reason is not None:
                 raise CorpusError(reason)
@@ -334,8 +394,9 @@ def _pipe_records(
         raise _unreadable(place, error) from None
 
 
-def _unreadable(place: str, error: OSError) -> CorpusError:
-    return CorpusError(f"cannot read {_shown(place)}: {error.strerror or describe(error)}")
+def _unreadable(place: str, error: Exception) -> CorpusError:
+    why = getattr(error, "strerror", None) or describe(error)
+    return CorpusError(f"cannot read {_shown(place)}: {why}")
 
 
 def _check_plain(format: str, columns: Sequence[str], shown: str) -> None:
@@ -348,24 +409,6 @@ def _check_plain(format: str, columns: Sequence[str], shown: str) -> None:
 
 
 # --- where units begin -------------------------------------------------------------------------
-
-
-def open_input(
-    inputs: Sequence[str],
-    *,
-    format: str | None = None,
-    texts_per_unit: int,
-    columns: Sequence[str] = (TEXT_COLUMN,),
-) -> InputFiles:
-    """The files that were given, cut into units; empty files have none.
-
-    The delimiter of a CSV file is the one under which it has the columns.
-    """
-    entries = places.find(inputs, ENDINGS)
-    formats = [format or _format_of(one) for one in entries]
-    cut = partial(_opened, texts_per_unit=texts_per_unit, columns=columns)
-    files = list(places.in_parallel(cut, zip(entries, formats, strict=True)))
-    return InputFiles(files, texts_per_unit)
 
 
 def format_by_name(name: str) -> str | None:
@@ -384,45 +427,42 @@ def _format_of(file: FoundFile) -> str:
     return format
 
 
-def _opened(
-    chosen: tuple[FoundFile, str], texts_per_unit: int, columns: Sequence[str]
+def _cut(
+    chosen: tuple[FoundFile, str], size: int, columns: Sequence[str], limit: int | None
 ) -> InputFile:
     file, format = chosen
     is_packed = places.without_compression(file.place)[1] is not None
     try:
         if format == "parquet":
-            return _parquet_file(file, texts_per_unit)
-        if file.changed is not None and format not in ("csv", "fasta") and not is_packed:
-            return _cut_by_bytes(file, format, texts_per_unit)
-        return _cut_by_records(file, format, texts_per_unit, columns)
-    except OSError as error:
+            return _cut_parquet(file, size)
+        if file.changed is not None and format not in ("csv", "fasta") and not (is_packed or limit):
+            return _cut_unread(file, format, size, columns)
+        return _cut_by_records(file, format, size, columns)
+    except places.READING_ERRORS as error:
         raise _unreadable(file.place, error) from None
 
 
-def _identity(entry: FoundFile) -> str:
-    """The hash of a file of this machine; of an object in a store, the time of its change."""
-    if entry.changed is not None:
-        return f"written {entry.changed}"
-    with open(entry.place, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _parquet_file(entry: FoundFile, texts_per_unit: int) -> InputFile:
+def _cut_parquet(entry: FoundFile, size: int) -> InputFile:
+    identity = f"written {entry.changed}"
+    if entry.changed is None:
+        with open(entry.place, "rb") as file:
+            identity = hashlib.file_digest(file, "sha256").hexdigest()
     try:
         rows = parquet.footer(entry.place).num_rows
     except CorpusError:
         # one unit, which fails with the reason when it is read
-        return InputFile(entry, "parquet", _identity(entry), (0,), 1)
-    cuts = range(0, rows, texts_per_unit)
-    return InputFile(entry, "parquet", _identity(entry), cuts, rows, texts=rows)
+        return InputFile(entry, "parquet", identity, (0,), 1)
+    return InputFile(entry, "parquet", identity, range(0, rows, size), rows, rows=rows)
 
 
-def _cut_by_bytes(entry: FoundFile, format: str, texts_per_unit: int) -> InputFile:
+def _cut_unread(entry: FoundFile, format: str, size: int, columns: Sequence[str]) -> InputFile:
+    """An object of a store, by bytes: as many as the rows of its beginning have."""
     with places.open_file(entry.place) as file:
-        sample = file.read(_SAMPLE)
+        sample = file.read(_SAMPLE_BYTES)
     mean = len(sample) / max(1, sample.count(b"\n"))
-    cuts = range(0, entry.size, max(1, round(mean * texts_per_unit)))
-    return InputFile(entry, format, _identity(entry), cuts, entry.size)
+    cuts = range(0, entry.size, max(1, round(mean * size)))
+    layout = _layout_of(entry.place, format, columns)
+    return InputFile(entry, format, f"written {entry.changed}", cuts, entry.size, layout=layout)
 
 
 # how many records end at a byte, and at which line the next begins
@@ -436,37 +476,35 @@ class _CountedLines:
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file, self._total = file, hashlib.sha256()
+        self._file, self.hash = file, hashlib.sha256()
         self.bytes, self.line = 0, 1
         self.before = 0, 1
 
     def __iter__(self) -> Iterator[bytes]:
         """Every line with its end; a long one in several pieces."""
         for piece in iter(partial(self._file.readline, LONGEST), b""):
-            self._total.update(piece)
+            self.hash.update(piece)
             self.before = self.bytes, self.line
             self.bytes += len(piece)
             self.line += piece.endswith(b"\n")
             yield piece
 
-    def digest(self) -> str:
-        return self._total.hexdigest()
 
-
-def _cut_by_records(
-    entry: FoundFile, format: str, texts_per_unit: int, columns: Sequence[str]
-) -> InputFile:
+def _cut_by_records(entry: FoundFile, format: str, size: int, columns: Sequence[str]) -> InputFile:
+    """A file that is read to its end once: for its hash, and where every so many-th record ends."""
     cuts, lines, records = array("q", [0]), array("q", [1]), 0
+    layout = _layout_of(entry.place, format, columns)
     ends: dict[str, Callable[[_CountedLines], _Ends]] = {
-        "csv": partial(_csv_ends, entry=entry, columns=columns),
+        "csv": partial(_csv_ends, layout=layout),
         "fasta": _fasta_ends,
     }
+    header = int(layout is not None and layout.has_header)
     with places.open_file(entry.place) as file:
         counted = _CountedLines(file)
         for some, (at, line) in ends.get(format, _line_ends)(counted):
-            full = records // texts_per_unit
+            full = max(0, records - header) // size
             records += some
-            if records // texts_per_unit > full:
+            if max(0, records - header) // size > full:
                 cuts.append(at)
                 lines.append(line)
         # what comes after a record that cannot be read belongs to the last unit
@@ -474,9 +512,8 @@ def _cut_by_records(
             pass
     while cuts and cuts[-1] >= counted.bytes:
         cuts.pop()
-    if records and format in ("csv", "tsv"):
-        records -= _layout_of(entry.place, format, columns).has_header
-    return InputFile(entry, format, counted.digest(), cuts, counted.bytes, lines, records)
+    rows, digest = max(0, records - header), counted.hash.hexdigest()
+    return InputFile(entry, format, digest, cuts, counted.bytes, lines, rows, layout)
 
 
 def _line_ends(counted: _CountedLines) -> _Ends:
@@ -492,14 +529,14 @@ def _line_ends(counted: _CountedLines) -> _Ends:
         yield some, (counted.bytes, counted.line)
 
 
-def _csv_ends(counted: _CountedLines, entry: FoundFile, columns: Sequence[str]) -> _Ends:
-    layout = _layout_of(entry.place, "csv", columns)
+def _csv_ends(counted: _CountedLines, layout: Layout | None) -> _Ends:
     lines = (
         (0, text, None)
         for piece in counted
         for text in piece.decode("utf-8", "replace").rstrip("\r\n").split("\r")
     )
-    for _, _, reason in table_cells(lines, layout.delimiter or ",", line_of("")):
+    delimiter = (layout and layout.delimiter) or ","
+    for _, _, reason in table_cells(lines, delimiter, line_of("")):
         if reason is not None:
             # the unit that it is in says where
             return
@@ -525,18 +562,21 @@ def read_unit(unit: Unit, columns: Sequence[str], optional: Sequence[str] = ()) 
 
     A row without one of the columns has a reason, unless it is optional.
     """
+    if unit.records is not None:
+        return RowBatch.of(unit.records)
     try:
-        if unit.format == "parquet":
-            table, reasons = parquet.read_table(unit.place, unit.start, unit.stop, columns)
-            present = [name for name in (*columns, *optional) if name in table.column_names]
-            rows = table.select(present).to_pylist() if present else [{}] * table.num_rows
-            return RowBatch(rows, reasons, table)
-        return RowBatch.of(_unit_records(unit, columns))
-    except OSError as error:
+        if unit.format != "parquet":
+            return RowBatch.of(islice(_line_records(unit, columns), unit.most))
+        stop = min(unit.stop, unit.start + (unit.most or unit.stop))
+        table, reasons = parquet.read_table(unit.place, unit.start, stop, columns)
+        present = [name for name in (*columns, *optional) if name in table.column_names]
+        rows = table.select(present).to_pylist() if present else [{}] * table.num_rows
+        return RowBatch(rows, reasons, table)
+    except places.READING_ERRORS as error:
         raise _unreadable(unit.place, error) from None
 
 
-def _unit_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
+def _line_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
     shown, format, start = places.shown(unit.place), unit.format, unit.start
 
     def where(line: int) -> str:
@@ -544,11 +584,10 @@ def _unit_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
             return f"line {line} after byte {start:,} of {shown}"
         return f"line {unit.line + line - 1} of {shown}"
 
-    is_table, first = format in ("csv", "tsv"), start == 0
-    layout = _layout_of(unit.place, format, columns) if is_table else None
     with places.open_file(unit.place) as file:
-        lines = decoded_lines(_from_to(file, start, unit.stop), shown, where, first=first)
-        yield from read_records(lines, format, columns, shown, where, layout=layout, first=first)
+        lines = decoded_lines(_from_to(file, start, unit.stop), shown, where, first=start == 0)
+        how = {"layout": unit.layout, "first": start == 0}
+        yield from read_records(lines, format, columns, shown, where, **how)
 
 
 def _from_to(file: BinaryIO, start: int, stop: int) -> Callable[[int], bytes]:
@@ -572,13 +611,10 @@ def _from_to(file: BinaryIO, start: int, stop: int) -> Callable[[int], bytes]:
     return read
 
 
-def _layout_of(place: str, format: str, columns: Sequence[str]) -> Layout:
-    return _layout(place, places.stamp(place), format, tuple(columns))
-
-
-@lru_cache(64)
-def _layout(place: str, stamp: object, format: str, columns: tuple[str, ...]) -> Layout:
+def _layout_of(place: str, format: str, columns: Sequence[str]) -> Layout | None:
     """The columns of a table, and why rows of it cannot be used where one is missing."""
+    if format not in ("csv", "tsv"):
+        return None
     shown = places.shown(place)
     with places.open_file(place) as file:
         lines = decoded_lines(file.readline, shown)
@@ -590,27 +626,6 @@ def check_header(place: str, format: str | None, columns: Sequence[str]) -> None
     path = os.path.expanduser(place)
     format = format or format_by_name(path)
     if format in ("csv", "tsv") and os.path.isfile(path) and not is_pipe(place):
-        reason = _layout_of(path, format, columns).reason
-        if reason is not None:
-            raise CorpusError(reason)
-
-
-def _first_columns(source: InputFiles, columns: Sequence[str]) -> list[str]:
-    one_file = len(source.files) == 1
-    what = places.shown(source.files[0].entry.place) if one_file else "the input"
-    why = f"{what} holds no text; give at least one"
-    for file in islice((one for one in source.files if one.cuts), _FILES_LOOKED_AT):
-        _check_plain(file.format, columns, places.shown(file.entry.place))
-        seen: list[str | None] = []
-        try:
-            for unit in file.units():
-                batch = read_unit(unit, columns)
-                seen += batch.reasons
-                if None in seen:
-                    return batch.columns
-                if len(seen) >= _ROWS_LOOKED_AT:
-                    break
-        except CorpusError as error:
-            seen.append(str(error))
-        why = next(filter(None, seen), why)
-    raise CorpusError(why)
+        layout = _layout_of(path, format, columns)
+        if layout is not None and layout.reason is not None:
+            raise CorpusError(layout.reason)

@@ -6,23 +6,28 @@ place, and an object of a store is one put.
 """
 
 import glob
+import gzip
 import io
 import os
+import re
+import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatch
+from fnmatch import fnmatch, translate
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
-from unmask.durable import write_file
+from unmask.durable import explained, replacing
 from unmask.errors import CorpusError, StoreError
 from unmask.printable import describe, quoted
 
-# what files may be packed with, by the end of their names, and what pyarrow calls it
-COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+# endings of compressed files
+COMPRESSED = (".gz", ".zst")
+# what reading raises: gzip has errors of its own for a file that is cut off or damaged
+READING_ERRORS = (OSError, EOFError, zlib.error)
 # requests to a store that wait for their answers at the same time
 _REQUESTS = 32
 _PATTERN = frozenset("*?[")
@@ -66,75 +71,63 @@ def shown(place: str) -> str:
     return quoted(place, limit=150)
 
 
-def stamp(place: str) -> object:
-    """What changes with a file of this machine, so that nothing stale is remembered of it."""
-    if is_url(place):
-        return None
-    status = os.stat(place)
-    return status.st_mtime_ns, status.st_size
-
-
 # --- reading -----------------------------------------------------------------------------------
 
 
 def open_file(place: str) -> BinaryIO:
     """A file that can be read from any byte on; a compressed one as it was before."""
-    _, compression = without_compression(place)
-    if compression is not None:
-        try:
-            import pyarrow
-        except ImportError:
-            raise CorpusError(
-                f"{shown(place)} is compressed, which needs pyarrow: pip install 'unmask[evaluate]'"
-            ) from None
     file: Any
-    if not is_url(place):
-        file = open(place, "rb")  # noqa: SIM115
-    else:
+    if is_url(place):
         system, path = _system(place)
         with _explained(place):
             file = io.BufferedReader(system.open_input_file(path), 2**20)
-    if compression is not None:
-        file = io.BufferedReader(pyarrow.CompressedInputStream(file, compression), 2**20)
-    opened: BinaryIO = file
-    return opened
+    else:
+        file = open(place, "rb")  # noqa: SIM115
+    ending = without_compression(place)[1]
+    if ending == ".gz":
+        file = gzip.GzipFile(fileobj=file)
+    elif ending == ".zst":
+        import pyarrow
+
+        file = io.BufferedReader(pyarrow.CompressedInputStream(file, "zstd"), 2**20)
+    return cast(BinaryIO, file)
 
 
 def without_compression(place: str) -> tuple[str, str | None]:
-    """A place without the ending of a compressed file, and what that was compressed with."""
-    for ending, compression in COMPRESSED.items():
+    """A place without the ending of a compressed file, and that ending."""
+    for ending in COMPRESSED:
         if place.lower().endswith(ending):
-            return place[: -len(ending)], compression
+            return place[: -len(ending)], ending
     return place, None
 
 
 def skip_to(file: BinaryIO, start: int) -> None:
     """Go to a byte of a file that was just opened; a compressed one is read up to there."""
-    if file.seekable():
+    if file.seekable() and not isinstance(file, gzip.GzipFile):
         file.seek(start)
         return
     while start > 0 and (some := file.read(min(start, 2**20))):
         start -= len(some)
 
 
-def read_text(place: str) -> str | None:
+def read_bytes(place: str) -> bytes | None:
     """A whole file; None if there is none."""
     try:
         with open_file(place) as file:
-            return file.read().decode("utf-8")
+            return file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"cannot read {shown(place)}: {describe(error)}") from None
+    except OSError as error:
+        raise StoreError(f"cannot read {shown(place)}: {describe(error)}; try again") from None
 
 
 def find(places: Iterable[str], endings: Iterable[str]) -> list[FoundFile]:
     """The files of places: files, globs, and all files of folders with one of the endings.
 
-    Files of a glob or a folder are sorted by name; among them, hidden ones and those
-    whose names begin with an underscore are left out.
+    Every file once, however many links lead to it. Files of a glob or a folder are sorted by name;
+    among them, hidden ones and those whose names begin with an underscore are left out.
     """
-    files: list[FoundFile] = []
+    files: dict[str, FoundFile] = {}
     for place in places:
         some = _find_urls(place) if is_url(place) else _find_paths(os.path.expanduser(place))
         many = [one for one in some if one.name.lower().endswith(tuple(endings))]
@@ -146,27 +139,48 @@ def find(places: Iterable[str], endings: Iterable[str]) -> list[FoundFile]:
                 if is_url(place) or os.path.exists(place)
                 else f"there is no file {shown(place)}"
             )
-        files += some
-    return files
+        for file in some:
+            real = file.place if is_url(file.place) else os.path.realpath(file.place)
+            files.setdefault(real, file)
+    return list(files.values())
 
 
 def _find_paths(place: str) -> list[FoundFile]:
     if os.path.isfile(place):
-        name = os.path.basename(place)
-        return [FoundFile(os.path.abspath(place), name, os.path.getsize(place))]
-    if os.path.isdir(place):
-        paths, base = glob.glob(os.path.join(glob.escape(place), "**"), recursive=True), place
-    elif not _PATTERN & set(place):
-        return []
+        return [_local(place, os.path.basename(place))]
+    base = place if os.path.isdir(place) else _fixed_part(place)
+    if os.path.isdir(place) or "**" in place:
+        paths = list(_walk(base or "."))
     else:
-        paths, base = glob.glob(place, recursive=True), _fixed_part(place)
-    files = sorted(path for path in paths if os.path.isfile(path))
-    named = [(path, os.path.relpath(path, base or ".")) for path in files]
-    return [
-        FoundFile(os.path.abspath(path), name, os.path.getsize(path))
-        for path, name in named
-        if _is_data(name)
+        paths = glob.glob(place) if _PATTERN & set(place) else []
+    if not os.path.isdir(place) and "**" in place:
+        matches = re.compile(_expression(os.path.normpath(place))).fullmatch
+        paths = [path for path in paths if matches(os.path.normpath(path))]
+    named = [(path, os.path.relpath(path, base or ".")) for path in sorted(paths)]
+    return [_local(path, name) for path, name in named if os.path.isfile(path) and _is_data(name)]
+
+
+def _local(path: str, name: str) -> FoundFile:
+    return FoundFile(os.path.abspath(path), name, os.path.getsize(path))
+
+
+def _walk(folder: str) -> Iterator[str]:
+    """All files below a folder; a folder that several links lead to is read once."""
+    seen = {os.path.realpath(folder)}
+    for path, folders, names in os.walk(folder, followlinks=True):
+        real = {os.path.realpath(os.path.join(path, name)): name for name in sorted(folders)}
+        folders[:] = [name for place, name in real.items() if place not in seen]
+        seen.update(real)
+        yield from (os.path.join(path, name) for name in names)
+
+
+def _expression(pattern: str) -> str:
+    """A glob as a regular expression: `**` is any number of folders, `*` stays in one."""
+    parts = [
+        "(?:[^/]+/)*" if part == "**" else translate(part).replace(".*", "[^/]*") + "/"
+        for part in pattern.split(os.sep)
     ]
+    return "".join(parts).replace(r"\Z", "").removesuffix("/")
 
 
 def _find_urls(place: str) -> list[FoundFile]:
@@ -185,16 +199,16 @@ def _find_urls(place: str) -> list[FoundFile]:
         itself = one.path.strip("/") == root.strip("/")
         name = one.base_name if itself else one.path.strip("/")[len(root.strip("/")) + 1 :]
         url = base if itself else inside(base, name)
-        chosen = base == place or fnmatch(url, place)
+        is_wanted = base == place or fnmatch(url, place)
         # a file that is named itself is taken with any name
-        if one.type == pafs.FileType.File and chosen and (itself or _is_data(name)):
+        if one.type == pafs.FileType.File and is_wanted and (itself or _is_data(name)):
             files.append(FoundFile(url, name, one.size, one.mtime_ns or 0))
     return files
 
 
 def _fixed_part(place: str) -> str:
     """The folder that a pattern begins with."""
-    first = min(place.index(mark) for mark in _PATTERN if mark in place)
+    first = min((place.index(mark) for mark in _PATTERN if mark in place), default=len(place))
     folder, root, _ = place[:first].rpartition("/")
     return folder or root
 
@@ -207,47 +221,49 @@ def _is_data(name: str) -> bool:
 # --- writing -----------------------------------------------------------------------------------
 
 
-def write_whole(place: str, content: bytes) -> None:
-    """A file with this content: there when this returns, or else not at all."""
+def write_whole(place: str, content: bytes, *, durably: bool = True) -> None:
+    """A file with this content: there when this returns, or else not at all.
+
+    Unless `durably`, a power cut may leave another content: whoever reads it looks at its hash.
+    """
     if not is_url(place):
-        write_file(Path(place), lambda file: file.write(content))
+        path = Path(place)
+        with explained(path), replacing(path, durably=durably) as unfinished:
+            unfinished.write_bytes(content)
+        return
+    system, path_there = _system(place)
+    try:
+        # at once: a stream that fails half-way would be closed, and so be there
+        with system.open_output_stream(path_there) as stream:
+            stream.write(content)
+    except OSError as error:
+        raise StoreError(f"cannot write {shown(place)}: {describe(error)}") from None
+
+
+def remove(place: str) -> None:
+    """Remove a file, if it is there."""
+    if not is_url(place):
+        Path(place).unlink(missing_ok=True)
         return
     system, path = _system(place)
     try:
-        # at once: a stream that fails half-way would be closed, and so be there
-        with system.open_output_stream(path) as stream:
-            stream.write(content)
+        system.delete_file(path)
+    except FileNotFoundError:
+        pass
     except OSError as error:
-        raise StoreError(
-            f"cannot write {shown(place)}: {describe(error)}; what was saved before is safe: "
-            "repeat the command"
-        ) from None
+        raise StoreError(f"cannot remove {shown(place)}: {describe(error)}") from None
 
 
-def changes_in(folder: str) -> dict[str, int]:
-    """The files of a folder, and when each changed; none if there is no such folder.
-
-    In nanoseconds, by the clock of the disk or the store; 0 if it is not known.
-    """
+def names_in(folder: str) -> list[str]:
+    """The names of what a folder holds; none if there is no such folder."""
     if not is_url(folder):
-        names = os.listdir(folder) if os.path.isdir(folder) else []
-        return {name: _changed(os.path.join(folder, name)) for name in names}
+        return os.listdir(folder) if os.path.isdir(folder) else []
     import pyarrow.fs as pafs
 
     system, path = _system(folder)
     with _explained(folder):
         infos = system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
-    return {one.base_name: one.mtime_ns or 0 for one in infos}
-
-
-def _changed(path: str) -> int:
-    try:
-        status = os.stat(path)
-    except OSError:
-        # renamed since the folder was listed
-        return 0
-    # a copy may keep the time of modification, but not that of the change
-    return max(status.st_ctime_ns, status.st_mtime_ns)
+    return [one.base_name for one in infos]
 
 
 def in_parallel(function: Any, items: Iterable[Any]) -> Iterator[Any]:
@@ -265,12 +281,7 @@ def _system(place: str) -> tuple[Any, str]:
     bucket, _, path = rest.partition("/")
     try:
         system, base = _connected(f"{_ADDED.get(scheme, scheme)}://{bucket}")
-    except ImportError as error:
-        raise CorpusError(
-            f"{shown(place)} is a URL, which needs pyarrow: pip install 'unmask[evaluate]' "
-            f"({describe(error)})"
-        ) from None
-    except (ValueError, OSError) as error:
+    except (ImportError, ValueError, OSError) as error:
         raise CorpusError(f"cannot use {shown(place)}: {describe(error)}") from None
     return system, f"{base}/{path}".rstrip("/")
 

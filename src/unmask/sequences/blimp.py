@@ -12,7 +12,7 @@ from pathlib import Path
 
 from unmask.errors import CorpusError
 from unmask.printable import quoted
-from unmask.records.files import open_input, rows_or_raise
+from unmask.records.files import rows_or_raise
 from unmask.records.hub import HubTable, dataset_rows, datasets_library, reason_of
 from unmask.records.rows import Row
 from unmask.records.tables import listed
@@ -109,7 +109,7 @@ def _check_paradigm(name: str, available: Sequence[str], place: str) -> None:
 
 def _paradigm_file(place: str, paradigm: str) -> list[Row]:
     path = Path(os.path.expanduser(place)) / f"{paradigm}.jsonl"
-    rows = rows_or_raise(open_input([str(path)], texts_per_unit=4096, columns=PAIR), PAIR)
+    rows = rows_or_raise(str(path), "jsonl", PAIR)
     return [_pair(paradigm, number, row) for number, row in enumerate(rows)]
 
 

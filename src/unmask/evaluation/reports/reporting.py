@@ -29,7 +29,6 @@ from unmask.evaluation.reports.tables import (
 from unmask.evaluation.rows import Group, ResultRow
 from unmask.evaluation.run import EvaluationPlan, EvaluationRun
 from unmask.jobs.model_identity import same_function
-from unmask.jobs.software import differing
 from unmask.printable import quoted
 from unmask.resampling import Resampling
 
@@ -208,8 +207,8 @@ def _run_notes(run: EvaluationRun) -> list[str]:
             listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
             notes.append(f", {mask}: sentences rejected before the last example: {listed}.")
     notes += [f": {part} {_DAMAGED}" for part in run.damaged]
-    if mixed := differing({row.software for row in run.rows if row.software}):
-        listed = "; ".join(f"{name} {' and '.join(each)}" for name, each in mixed.items())
+    if len(mixed := {row.software for row in run.rows if row.software}) > 1:
+        listed = "; ".join(sorted(mixed))
         notes.append(f": result rows were computed with several versions: {listed}.")
     # convergence is reported, never assumed
     solved = Counter(row.construction for row in run.rows if row.converged is not None)

@@ -1,16 +1,14 @@
-"""What a job does with its rows: one kind per file, and what all of them are."""
+"""Row processors: one module per kind of job, and their base class."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unmask.jobs.tally import Tally
+from unmask.jobs.counts import Counts, counted, note
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
-    from unmask.queries.cost import Cost
     from unmask.settings import Settings
-    from unmask.text.cloze import Cloze
 
 Row = Mapping[str, Any]
 
@@ -28,33 +26,28 @@ class FailedRows(list[dict[str, Any]]):
     """
 
 
-class Announcement(NamedTuple):
-    """Cost of a row like the first, in forward passes of rows like the `cloze`.
+class Work(NamedTuple):
+    """What a row takes: forward passes of so many tokens each; `at_most`, where it may be fewer."""
 
-    `note` names a cheaper way. One that `is_brief` is shown as a number of forward passes alone.
-    """
-
-    name: str
-    cloze: "Cloze"
-    cost: "Cost"
-    note: str = ""
-    is_brief: bool = False
+    passes: int
+    tokens: int
+    at_most: bool = False
 
 
 class Kind:
     """Maps each input row to result rows. A dataclass of plain values: it is sent to workers.
 
-    A kind defines its columns, `read` and `run`; the rest has defaults. `name` is the
-    command, `noun` what a row is, `verb` what is done with it. Of the input it reads the
-    `required_columns` and, if present, the `optional_columns`; it passes on all columns except the
-    `dropped_columns`. `output_columns` are its own, with the names of their Arrow types; their
-    names begin with `prefix`.
-    An output in which none of the `methods` has a number is not left behind.
+    A kind defines `output_columns`, `read` and `run`; the rest has defaults. `name` is the command,
+    `noun` what a row is, `verb` what is done with it. Of the input it reads the `required_columns`
+    and, if present, the `optional_columns`; all but the `dropped_columns` are passed on. Its own
+    `output_columns` have the names of their Arrow types, or `json` for any value; their names begin
+    with `prefix`. An output in which none of the `methods` has a number is not left behind. Rows
+    take some `row_seconds` of this processor beside the model; where they do not share batches,
+    `runs_alone`, a few of them are timed for an estimate.
     """
 
-    name = ""
-    noun = "text"
-    verb = "scored"
+    name, noun, verb = "", "text", "scored"
+    row_seconds, runs_alone = 2e-4, False
     # how the model is run
     settings: "Settings"
 
@@ -85,7 +78,7 @@ class Kind:
 
     @property
     def prefix(self) -> str:
-        """What the names of its columns begin with."""
+        """The beginning of the names of its columns."""
         return ""
 
     @property
@@ -93,15 +86,24 @@ class Kind:
         """The name of the model in its rows."""
         return ""
 
+    @property
+    def title(self) -> str:
+        """Its name in an estimate."""
+        return self.name
+
     def options(self) -> dict[str, Any]:
-        """What decides its rows, as JSON values: a part of the plan."""
+        """All values that decide its rows, as JSON: a part of the plan."""
         values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
         values.pop("settings", None)
         return values
 
     def read(self, lm: "LanguageModel", rows: Sequence[Row]) -> list[Any]:
-        """What the model is run on for each row, or a `Reason`; the model itself does not run."""
+        """The tokens of each row, or a `Reason`; the model does not run."""
         raise NotImplementedError
+
+    def work(self, lm: "LanguageModel", item: Any) -> Work | None:
+        """The forward passes of an item; None if they are not estimated."""
+        return None
 
     def run(self, lm: "LanguageModel", items: Sequence[Any]) -> list[list[dict[str, Any]]]:
         """The result rows of each item, with the columns that it adds."""
@@ -112,19 +114,15 @@ class Kind:
         values = {f"{self.prefix}model": self.model_name, f"{self.prefix}reason": str(reason)}
         return [{name: values.get(name) for name in self.output_columns}]
 
-    def tally(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Tally:
+    def count(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Counts:
         """Counters of all rows together."""
-        tally, reason = Tally(len(rows)), f"{self.prefix}reason"
-        for row in (row for some in results for row in some if row[reason]):
+        counts, reason = counted(len(rows)), f"{self.prefix}reason"
+        for row in (row for answers in results for row in answers if row[reason]):
             # by method, since a text has a row for each
-            tally.note(row.get(f"{self.prefix}method") or self.name, [row[reason]])
-        return tally
+            note(counts, row.get(f"{self.prefix}method") or self.name, [row[reason]])
+        return counts
 
-    def all_failed_message(self, tally: Tally) -> str:
+    def all_failed_message(self, counts: Counts) -> str:
         """The error if no row has a number."""
-        example = next((why for _, why in tally.without.values()), "")
-        return f"none of the {tally.texts:,} {self.noun}s can be {self.verb}, e.g.: {example}"
-
-    def announcement(self, lm: "LanguageModel", items: Sequence[Any]) -> Announcement | None:
-        """The cost of an item like the first one; None if it is not estimated."""
-        return None
+        example = next((one["example"] for one in counts["without"].values()), "")
+        return f"none of the {counts['texts']:,} {self.noun}s can be {self.verb}, e.g.: {example}"

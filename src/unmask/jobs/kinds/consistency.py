@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unmask.jobs.kinds import Announcement, Kind, Reason, Row
+from unmask.jobs.kinds import Kind, Reason, Row, Work
 from unmask.language_model import LanguageModel
-from unmask.queries.cost import Cost
 from unmask.sequences.consistency.measuring import (
     ADJACENT,
     COLUMNS,
@@ -35,6 +34,7 @@ class ConsistencyKind(ConsistencyOptions, Kind):
     settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
 
     name, verb = "consistency", "measured"
+    row_seconds, runs_alone = 0.2, True
     # the other text of a minimal pair
     optional_columns = ("contrast",)
 
@@ -65,15 +65,11 @@ class ConsistencyKind(ConsistencyOptions, Kind):
         """One row, with the reason; without texts, without what it quotes of them."""
         return super().without(reason.partition(": ")[0] if self.without_text else reason)
 
-    def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
-        """What a text like the first costs."""
-        one = next((one for one in items if isinstance(one, ContrastedText)), None)
-        if one is None:
-            return None
-        cloze = masked_pair(lm, one.text, ADJACENT, self.seed)
+    def work(self, lm: LanguageModel, item: ContrastedText) -> Work:
+        """The forward passes of two pairs of blanks, and of the orders."""
+        cloze = masked_pair(lm, item.text, ADJACENT, self.seed)
         support: Any = self.sketch(lm) or "vocabulary"
         pair = lm.cost(cloze, methods=["log-pool"], support=support, timed=False)
-        texts = 1 if one.contrast is None else 2
-        orders = texts * len(one.text.places) * self.orders
-        passes = 2 * pair.forward_passes + orders
-        return Announcement(self.name, cloze, Cost(passes, len(cloze), 0, at_most=True))
+        texts = 1 if item.contrast is None else 2
+        orders = texts * len(item.text.places) * self.orders
+        return Work(2 * pair.forward_passes + orders, len(cloze), at_most=True)

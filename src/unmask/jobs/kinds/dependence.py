@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unmask.errors import UnmaskError
-from unmask.jobs.kinds import Announcement, Kind, Reason, Row
+from unmask.jobs.kinds import Kind, Reason, Row, Work
 from unmask.language_model import LanguageModel
-from unmask.queries.cost import Cost
 from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.mapping import check_memory, dependence_maps
 from unmask.queries.dependence.question import (
@@ -21,7 +20,6 @@ from unmask.queries.dependence.question import (
 from unmask.queries.parallel.head import required
 from unmask.queries.parallel.mapping import measured_by
 from unmask.settings import Settings
-from unmask.text.cloze import Cloze
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,13 +115,13 @@ class DependenceKind(Kind):
             rows.append({name: values[name] for name in self.output_columns})
         return rows
 
-    def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
-        """What a text like the first costs."""
-        return next((self.cost_of(lm, one) for one in items if isinstance(one, MapQuestion)), None)
+    @property
+    def title(self) -> str:
+        """The measure."""
+        return self.measure
 
-    def cost_of(self, lm: LanguageModel, question: MapQuestion) -> Announcement:
-        """What a text costs."""
+    def work(self, lm: LanguageModel, item: MapQuestion) -> Work:
+        """The forward passes of a map."""
         options = self._options(lm)
-        passes, counted = options.forward_passes(question), options.is_counted(question)
-        cloze = Cloze("", question.ids, question.places[0].positions[:1])
-        return Announcement(self.measure, cloze, Cost(passes, len(cloze), 0, at_most=not counted))
+        passes, counted = options.forward_passes(item), options.is_counted(item)
+        return Work(passes, len(item.ids), not counted)

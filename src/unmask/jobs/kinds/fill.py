@@ -10,7 +10,7 @@ from typing import Any
 
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
-from unmask.jobs.kinds import Announcement, Kind, Reason
+from unmask.jobs.kinds import Kind, Reason, Work
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
 from unmask.queries.fill_mask_output import of_tokens
@@ -193,15 +193,20 @@ class FillKind(Kind):
     )
 
     name, verb = "fill", "answered"
+    row_seconds, runs_alone = 0.1, True
     optional_columns = FIELDS
     dropped_columns = FIELDS
 
     @property
     def output_columns(self) -> dict[str, str]:
-        """What an answer adds; fills and diagnostics are JSON, for no two texts have the same."""
-        texts = dict.fromkeys(("fills", "method"), "string")
-        others = dict.fromkeys(("diagnostics", "reason"), "string")
-        return {**texts, "incompatibility": "double", **others}
+        """The columns that it adds; fills and diagnostics are of no fixed shape."""
+        return {
+            "fills": "json",
+            "method": "string",
+            "incompatibility": "double",
+            "diagnostics": "json",
+            "reason": "string",
+        }
 
     def options(self) -> dict[str, Any]:
         """Everything that determines the rows."""
@@ -259,12 +264,17 @@ class FillKind(Kind):
         except UnmaskError as error:
             return self.without(str(error))[0]
 
-    def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
-        """What a text like the first costs; words have no estimate."""
-        first = next((one for one in items if not isinstance(one, Reason)), None)
-        if first is None or first[1].targets is not None or self.together is not None:
+    @property
+    def title(self) -> str:
+        """The methods that were named."""
+        names = self.request.method
+        return ", ".join(names) if isinstance(names, list | tuple) else names or self.name
+
+    def work(self, lm: LanguageModel, item: tuple[Cloze, FillRequest]) -> Work | None:
+        """The forward passes of a text; those of words are not estimated."""
+        cloze, request = item[0].one_token_each(), item[1]
+        if request.targets is not None or self.together is not None:
             return None
-        cloze, request = first[0].one_token_each(), first[1]
         answerer = self._answerer(lm)
         names = [
             answerer.method(cloze, replace(request, method=name))
@@ -278,7 +288,7 @@ class FillKind(Kind):
             options={name: self.how.get(name, {}) for name in names},
             timed=False,
         )
-        return Announcement(", ".join(names), cloze, cost)
+        return Work(cost.forward_passes, len(cloze), cost.at_most)
 
 
 def _names(lm: LanguageModel, cloze: Cloze, request: FillRequest) -> Sequence[Any]:

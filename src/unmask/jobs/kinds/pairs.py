@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from unmask.constructions import METHOD_WITHOUT_TABLES
-from unmask.jobs.kinds import Announcement, Kind, Reason, Row
+from unmask.jobs.kinds import Kind, Reason, Row, Work
 from unmask.language_model import LanguageModel
 from unmask.sequences import word_pairs
 from unmask.sequences.word_pairs import PairScore, WordPair
@@ -92,15 +92,21 @@ class PairsKind(Kind):
         values = score.to_dict() | {"method": method, "model": self.model_name}
         return {name: values[name.removeprefix(self.prefix)] for name in self.output_columns}
 
-    def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
-        """What an item like the first costs: of a pair alone, nothing is ranked."""
-        item = next((one[0] for one in items if not isinstance(one, Reason)), None)
-        if not isinstance(item, WordPair):
+    @property
+    def runs_alone(self) -> bool:
+        """Whether items by tables, which share no forward passes, are among them."""
+        return self.constructions != (METHOD_WITHOUT_TABLES,)
+
+    @property
+    def title(self) -> str:
+        """The constructions."""
+        return ", ".join(self.constructions)
+
+    def work(self, lm: LanguageModel, item: tuple[WordPair | str, ...]) -> Work | None:
+        """The forward passes of a pair alone: nothing is ranked."""
+        pair = next((one for one in item if isinstance(one, WordPair)), None)
+        if pair is None:
             return None
         options: dict[str, Any] = {"support": self.support, "settings": self.settings}
-        cost = lm.cost(item.cloze, methods=self.constructions, **options, timed=False)
-        cheaper = "; the method orders takes 3 per item"
-        note = "" if METHOD_WITHOUT_TABLES in self.constructions else cheaper
-        return Announcement(
-            ", ".join(self.constructions), item.cloze, cost, note=note, is_brief=True
-        )
+        cost = lm.cost(pair.cloze, methods=self.constructions, **options, timed=False)
+        return Work(cost.forward_passes, len(pair.cloze), cost.at_most)

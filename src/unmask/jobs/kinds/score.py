@@ -1,21 +1,20 @@
 """`score`: a number for every text, word, or pair of texts."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unmask.jobs.kinds import Announcement, Kind, Reason, Row
-from unmask.jobs.tally import Tally
+from unmask.jobs.counts import Counts, add, counted, note
+from unmask.jobs.kinds import Kind, Reason, Row, Work
 from unmask.language_model import LanguageModel
 from unmask.names import DRAWS
 from unmask.printable import quoted
-from unmask.queries.cost import Cost
 from unmask.sequences import scoring
 from unmask.sequences.outputs import BITS, PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS, result_rows
 from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.texts import TokenisedText, in_context, tokenised_or_reasons
 from unmask.settings import Settings
-from unmask.text.cloze import Cloze
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,48 +146,47 @@ class ScoreKind(Kind):
         own = {**numbers, **columns}
         return {name: own.get(name.removeprefix(self.prefix)) for name in self.output_columns}
 
-    def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
-        """What a text or pair like the first costs: by most methods a forward pass per token."""
-        texts = next((one for one in items if not isinstance(one, Reason)), None)
-        if texts is None:
-            return None
-        passes = sum(len(one.places) for one in texts)
-        by_path = self.orders * max(len(one.places) for one in texts)
-        special = {"hcb-path": by_path, "elbo": self.draws * len(texts)}
+    @property
+    def title(self) -> str:
+        """The methods."""
+        return ", ".join(self.methods)
+
+    def work(self, lm: LanguageModel, item: tuple[TokenisedText, ...]) -> Work:
+        """By most methods a forward pass per token."""
+        passes = sum(len(one.places) for one in item)
+        by_path = self.orders * max(len(one.places) for one in item)
+        special = {"hcb-path": by_path, "elbo": self.draws * len(item)}
         each = [special.get(method, passes) for method in self.methods]
-        longest = max(texts, key=lambda one: len(one.ids))
-        cloze = Cloze("", longest.ids, longest.places[:1])
-        cost = Cost(sum(each), len(longest.ids), 0, at_most="hcb-path" in self.methods)
-        return Announcement(", ".join(self.methods), cloze, cost, is_brief=True)
+        tokens = max(len(one.ids) for one in item)
+        return Work(sum(each), tokens, "hcb-path" in self.methods)
 
-    def all_failed_message(self, tally: Tally) -> str:
+    def all_failed_message(self, counts: Counts) -> str:
         """The error if no text has a score."""
-        what = f"texts ({tally.texts}) can be scored"
+        what = f"texts ({counts['texts']}) can be scored"
         if self.is_pairs:
-            what = f"pairs ({tally.texts}) can be compared by {', '.join(self.methods)}"
-        return f"none of the {what}: {tally.without[self.methods[0]][1]}"
+            what = f"pairs ({counts['texts']}) can be compared by {', '.join(self.methods)}"
+        return f"none of the {what}: {counts['without'][self.methods[0]]['example']}"
 
-    def tally(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Tally:
+    def count(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Counts:
         """How many have no number by a method, and which text of each pair won."""
-        tally = Tally(len(rows))
-        for source, own in zip(rows, results, strict=True):
+        counts = counted(len(rows))
+        for source, answers in zip(rows, results, strict=True):
             # BLiMP writes one of its fields in two ways
-            groups = tuple(
-                (name, str(source.get(name, "")).replace("syntax/semantics", "syntax_semantics"))
+            groups = [
+                [name, str(source.get(name, "")).replace("syntax/semantics", "syntax_semantics")]
                 for name in self.groups
-            )
-            counts = (row.get(f"{self.prefix}unknown_tokens") for row in own)
-            tally.unknown += any(counts)
-            for row in own:
+            ]
+            counts["unknown"] += any(row.get(f"{self.prefix}unknown_tokens") for row in answers)
+            for row in answers:
                 method, reason = (row[self.prefix + name] for name in ("method", "reason"))
                 # a word without a number is of a text that has others
                 is_word = self.words and row[f"{self.prefix}word_number"] is not None
-                tally.note(method, [reason] if reason and not is_word else [])
+                note(counts, method, [reason] if reason and not is_word else [])
                 if self.is_pairs:
-                    key = method, groups, row[f"{self.prefix}correct"]
-                    tally.verdicts[key] += 1
-                    tally.passes[key] += row[f"{self.prefix}forward_passes"]
-        return tally
+                    verdict = json.dumps([method, groups, row[f"{self.prefix}correct"]])
+                    passes = row[f"{self.prefix}forward_passes"]
+                    add(counts["pairs"], {verdict: {"count": 1, "passes": passes}})
+        return counts
 
 
 def _cells(row: Row, columns: Sequence[str]) -> "tuple[str, ...] | Reason":

@@ -1,0 +1,159 @@
+"""What units cost besides the model: parts and receipts, the loop around the model, a Ray cluster.
+
+    python benchmarks/units.py parts --units 2000
+    python benchmarks/units.py loop --texts sentences.txt --model models/tiny-english
+    python benchmarks/units.py ray --units 100000 --workers 2
+
+`parts`: CPU milliseconds per unit that a worker notes, writes and receives, of 20 rows each.
+`loop`: rows per second of a job over sentences, and of a bare loop over `lm.score`, in turns.
+`ray`: milliseconds per trivial unit over so many workers, from the first outcome to the last, when
+that first one came, and the largest memory of the driver; of the cluster that RAY_ADDRESS names, or
+one that is started here.
+"""
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from interleaved import in_turns, ratios, spread
+
+import unmask
+from unmask.jobs.kinds import Kind
+from unmask.jobs.kinds.score import ScoreKind
+from unmask.jobs.model_source import ModelSource
+from unmask.jobs.ray_workers import Cluster, RayExecutor
+from unmask.jobs.running import Executor, Job, LocalExecutor, Result, run_job
+from unmask.records.files import rows_in_memory
+from unmask.records.rows import Record
+
+TINY_ENGLISH = str(Path(__file__).parent.parent / "models" / "tiny-english")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nothing(Kind):
+    """Rows without work."""
+
+    settings: unmask.Settings = field(
+        default_factory=lambda: unmask.Settings(progress=False), compare=False
+    )
+
+    name, verb = "nothing", "written"
+
+    @property
+    def output_columns(self) -> dict[str, str]:
+        """One number."""
+        return {"score": "double", "reason": "string"}
+
+    def read(self, lm: unmask.LanguageModel, rows: Sequence[Any]) -> list[Any]:
+        """The texts."""
+        return [row["text"] for row in rows]
+
+    def run(self, lm: unmask.LanguageModel, items: Sequence[Any]) -> list[list[dict[str, Any]]]:
+        """Always the same."""
+        return [[{"score": -1.0, "reason": None}] for _ in items]
+
+
+def job_over(kind: Kind, texts: Sequence[str], size: int | None) -> Job:
+    """A job over texts in memory."""
+    return Job(kind, rows_in_memory([Record({"text": text}) for text in texts]), size)
+
+
+def run(lm: unmask.LanguageModel, job: Job, folder: str, executor: Executor) -> Result:
+    """The whole job."""
+    units = job.cut(lm)
+    plan = job.plan(lm, units, name="model", dtype="float32")
+    return run_job(job, units, plan, folder, executor, progress=False)
+
+
+def parts(lm: unmask.LanguageModel, units: int) -> dict[str, Any]:
+    """The cost of a unit without a model."""
+    job = job_over(Nothing(), ["The man is in the park."] * 20 * units, 20)
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.process_time()
+        run(lm, job, folder, LocalExecutor(lm))
+        seconds = time.process_time() - began
+    return {"units": units, "cpu_ms_per_unit": round(1000 * seconds / units, 3)}
+
+
+def loop(lm: unmask.LanguageModel, texts: list[str], repeats: int) -> dict[str, Any]:
+    """A job beside a bare loop over the library's own call, with the same batches."""
+    job = job_over(ScoreKind(), texts, None)
+    size = job.cut(lm).rows_per_unit
+    quiet = unmask.Settings(progress=False)
+
+    def bare() -> None:
+        for start in range(0, len(texts), size):
+            lm.score(texts[start : start + size], settings=quiet)
+
+    def whole() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            run(lm, job, folder, LocalExecutor(lm))
+
+    seconds = in_turns({"job": whole, "bare": bare}, repeats)
+    return {
+        "texts": len(texts),
+        "rows_per_unit": size,
+        "rows_per_second": {name: len(texts) / min(each) for name, each in seconds.items()},
+        "of_bare": spread(ratios(seconds["bare"], seconds["job"])),
+    }
+
+
+def on_ray(model: str, units: int, workers: int) -> dict[str, Any]:
+    """Trivial units over a cluster."""
+    source = ModelSource(place=model, device="cpu")
+    lm, began, times = source.load(), time.monotonic(), list[float]()
+    job = job_over(Nothing(), ["The man is in the park."] * units, 1)
+
+    class Timed(RayExecutor):
+        def run(self, *given: Any) -> Any:
+            for outcome in super().run(*given):
+                times.append(time.monotonic())
+                yield outcome
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Timed(source, Cluster(workers=(workers, workers))) as cluster,
+    ):
+        began = time.monotonic()
+        result = run(lm, job, folder, cluster)
+    return {
+        "units": result.done,
+        "workers": workers,
+        "seconds_to_the_first": round(times[0] - began, 2),
+        "ms_per_unit": round(1000 * (times[-1] - times[0]) / (len(times) - 1), 3),
+        "seconds": round(times[-1] - began, 1),
+        "driver_mb_before": before // 1000,
+        "driver_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000,
+    }
+
+
+def main() -> None:
+    """Print one line of JSON."""
+    parser = argparse.ArgumentParser(description="What units cost besides the model.")
+    parser.add_argument("what", choices=("parts", "loop", "ray"))
+    parser.add_argument("--model", default=TINY_ENGLISH)
+    parser.add_argument("--units", type=int, default=2000)
+    parser.add_argument("--texts", type=Path, help="a file with a text per line")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    if given.what == "ray":
+        print(json.dumps(on_ray(given.model, given.units, given.workers)))
+        return
+    lm = unmask.load(given.model, device="cpu")
+    if given.what == "parts":
+        print(json.dumps(parts(lm, given.units)))
+    else:
+        texts = given.texts.read_text(encoding="utf-8").splitlines()
+        print(json.dumps(loop(lm, texts, given.repeats)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The work of rows before it is done: how many make a unit, and how long they all take.
+
+The size of a unit is computed from the first rows and never timed, so that every process cuts an
+input alike. The time of a run is measured, on rows from all over what is left of it.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unmask.jobs.kinds import Kind, Reason, Work
+from unmask.language_model import LanguageModel
+from unmask.printable import readable_seconds
+from unmask.records.files import Unit, read_unit
+from unmask.records.rows import Row
+from unmask.text.cloze import Cloze
+
+# of one core of a laptop: multiply-adds count as two, and a pass of few tokens waits for Python
+_FLOPS, _SECONDS_PER_PASS = 4e10, 4e-5
+# a unit of so many rows has them in memory; a kind that estimates nothing has units of a few
+_MOST_ROWS, _UNKNOWN_ROWS = 10_000, 64
+UNIT_SECONDS = 5.0
+# units that are read for an estimate, and rows of each
+_UNITS_READ, _ROWS_READ = 8, 8
+# a row that runs alone is timed unless it takes longer; how long such rows are timed
+_LONGEST_ROW, _TIMED_SECONDS = 10.0, 2.0
+# fewer forward passes are over sooner than their time would be measured
+_FEW_PASSES = 512
+# work that takes no longer needs no announcement
+LONG_SECONDS = 10.0
+
+
+def rows_per_unit(kind: Kind, lm: LanguageModel, sample: Sequence[Row]) -> int:
+    """The number of rows that one core of a laptop does in some seconds."""
+    works = _works(kind, lm, kind.read(lm, sample))
+    if not works:
+        return _UNKNOWN_ROWS
+    module: Any = getattr(lm.model, "model", None)
+    parameters = sum(one.numel() for one in module.parameters()) if module is not None else 0
+    seconds = sum(
+        kind.row_seconds + one.passes * (_SECONDS_PER_PASS + 2 * parameters * one.tokens / _FLOPS)
+        for one in works
+    )
+    return max(1, min(_MOST_ROWS, round(UNIT_SECONDS * len(works) / seconds)))
+
+
+def _works(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[Work]:
+    each = [kind.work(lm, item) for item in items if not isinstance(item, Reason)]
+    return [work for work in each if work is not None]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What rows take in all, or one of them where `rows`, their number, is not known."""
+
+    title: str
+    noun: str
+    rows: int | None
+    passes: float
+    seconds: float | None
+    at_most: bool
+
+    def __str__(self) -> str:
+        """One line."""
+        most = "at most " if self.at_most else ""
+        what = f"for {self.rows:,} {self.noun}{'s' * (self.rows != 1)}" if self.rows else "for each"
+        time = "" if self.seconds is None else f", about {readable_seconds(self.seconds)}"
+        return f"{self.title}: {most}{self.passes:,.0f} forward passes {what}{time}"
+
+
+def estimate(
+    kind: Kind, lm: LanguageModel, left: Sequence[Unit], rows: int | None, *, is_dry: bool
+) -> Estimate | None:
+    """What the units that are left take here, of which all rows are `rows`; None if not known.
+
+    A dry run times rows that would share no batches, any other one only if that is a small part.
+    """
+    items, bad = _sampled(kind, lm, left)
+    works = _works(kind, lm, items)
+    if not works:
+        return None
+    count = 1.0 if rows is None else rows * len(items) / (len(items) + bad)
+    passes = sum(one.passes for one in works) / len(works)
+    seconds = None
+    if passes * count > _FEW_PASSES:
+        seconds = _seconds_of_passes(kind, lm, works, count) + kind.row_seconds
+        is_small = is_dry or seconds * count > 10 * _TIMED_SECONDS
+        if kind.runs_alone and is_small and seconds < _LONGEST_ROW:
+            seconds = _seconds_alone(kind, lm, items)
+        seconds *= count
+    at_most = any(one.at_most for one in works)
+    return Estimate(kind.title, kind.noun, rows, passes * count, seconds, at_most)
+
+
+def _sampled(kind: Kind, lm: LanguageModel, left: Sequence[Unit]) -> tuple[list[Any], int]:
+    """Items from all over what is left, and how many rows among them have none."""
+    items, bad = list[Any](), 0
+    for unit in left[:: max(1, len(left) // _UNITS_READ)][:_UNITS_READ]:
+        batch = read_unit(unit, kind.required_columns, kind.optional_columns)
+        step = max(1, len(batch.rows) // _ROWS_READ)
+        rows = list(zip(batch.rows, batch.reasons, strict=True))[::step]
+        read = kind.read(lm, [row for row, why in rows if why is None])
+        good = [item for item in read if not isinstance(item, Reason)]
+        items += good
+        bad += len(rows) - len(good)
+    return items, bad
+
+
+def _seconds_of_passes(kind: Kind, lm: LanguageModel, works: Sequence[Work], rows: float) -> float:
+    """The time of a row's forward passes, in batches as large as the work allows."""
+    from unmask.queries.cost import Cost, measured
+
+    total = sum(one.passes for one in works)
+    tokens = max(2, round(sum(one.passes * one.tokens for one in works) / max(1, total)))
+    cloze = Cloze("", (lm.model.mask_id,) * tokens, (tokens // 2,))
+    mean = max(1, round(total / len(works)))
+    cost = measured(lm.model, cloze, Cost(mean, tokens, 0), kind.settings, max(1, round(rows)))
+    return (cost.seconds or 0.0) * total / len(works) / mean
+
+
+def _seconds_alone(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> float:
+    """The time of a row, from some of all over the sample."""
+    began, timed = time.perf_counter(), 0
+    for item in items[:: max(1, len(items) // _ROWS_READ)]:
+        kind.run(lm, [item])
+        timed += 1
+        if time.perf_counter() - began > _TIMED_SECONDS:
+            break
+    return (time.perf_counter() - began) / timed

@@ -1,1 +1,0 @@
-"""Where jobs are done: in this process, or on a Ray cluster."""

@@ -1,0 +1,188 @@
+"""A model with a kind of job: what turns rows into result rows, here and on a cluster."""
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from unmask.errors import CorpusError, UnmaskError, UnmaskWarning
+from unmask.jobs.counts import Counts, counted
+from unmask.jobs.folder import MOST_DEATHS, Folder
+from unmask.jobs.kinds import FailedRows, Kind, Reason
+from unmask.jobs.kinds.score import ScoreKind
+from unmask.jobs.model_source import SOFTWARE, ModelSource
+from unmask.jobs.parts import part_table
+from unmask.language_model import LanguageModel
+from unmask.printable import describe, quoted
+from unmask.records.files import RowBatch, Unit, read_unit
+from unmask.records.rows import Row
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class Prepared(NamedTuple):
+    """A unit that was read: what the model is run on for each row, or an error."""
+
+    unit: Unit
+    batch: RowBatch
+    items: Sequence[Any] = ()
+    error: str | None = None
+
+
+class Outcome(NamedTuple):
+    """A unit that was done, with its counters, or not, with a reason."""
+
+    unit: int
+    counts: Counts
+    error: str | None = None
+
+
+class Worker:
+    """A model and a kind of job; by default the score of the column `text`.
+
+    It is also a class for `ray.data.Dataset.map_batches` with `batch_format="pyarrow"`, in a
+    pipeline that exists already: tables in, the same tables with the kind's columns out, each row
+    as often as it has results. A row without an answer has a reason in its place.
+
+    Args:
+        model: A name on the Hub, a folder, a `ModelSource`, or a model that is loaded.
+        kind: What to do with the rows.
+    Examples:
+        >>> import pyarrow as pa
+        >>> from unmask.jobs.worker import Worker
+        >>> worker = Worker("models/tiny-english")
+        >>> worker(pa.table({"text": ["A man sits."]})).column("tokens").to_pylist()
+        [4]
+    """
+
+    def __init__(self, model: str | ModelSource | LanguageModel, kind: Kind | None = None) -> None:
+        source = ModelSource(place=model) if isinstance(model, str) else model
+        self.lm = source.load() if isinstance(source, ModelSource) else source
+        self.kind = kind or ScoreKind(model_name=self.lm.name)
+
+    def __call__(self, table: "pyarrow.Table") -> "pyarrow.Table":
+        """The rows of a batch."""
+        kind = self.kind
+        for name in kind.required_columns:
+            if name not in table.column_names:
+                raise ValueError(f"the data set has no column {name!r}")
+        names = (*kind.required_columns, *kind.optional_columns)
+        present = [name for name in names if name in table.column_names]
+        rows = table.select(present).to_pylist()
+        batch = RowBatch(rows, [None] * table.num_rows, table)
+        return part_table(batch, self.answers(batch, self._items(batch))[0], kind)
+
+    def read(self, unit: Unit) -> Prepared:
+        """The rows of a unit, tokenised; the model does not run."""
+        try:
+            batch = read_unit(unit, self.kind.required_columns, self.kind.optional_columns)
+            return Prepared(unit, batch, self._items(batch))
+        except CorpusError as error:
+            return Prepared(unit, RowBatch([], []), error=str(error))
+        except Exception as error:  # a unit that fails says why, and the others go on
+            return Prepared(unit, RowBatch([], []), error=describe(error))
+
+    def _items(self, batch: RowBatch) -> list[Any]:
+        reasons, dropped = list(batch.reasons), set(self.kind.dropped_columns)
+        if clash(set(batch.columns) - dropped, self.kind):
+            # of JSON lines each may have other columns
+            each = (set(batch.columns) if batch.table else row.keys() for row in batch.rows)
+            lost = [clash(set(names) - dropped, self.kind) for names in each]
+            reasons = [why or other for why, other in zip(reasons, lost, strict=True)]
+        items: list[Any] = [None if why is None else Reason(why) for why in reasons]
+        good = [place for place, why in enumerate(items) if why is None]
+        read = self.kind.read(self.lm, [batch.rows[place] for place in good])
+        for place, item in zip(good, read, strict=True):
+            items[place] = item
+        return items
+
+    def answers(
+        self, batch: RowBatch, items: Sequence[Any]
+    ) -> tuple[list[list[dict[str, Any]]], Counts]:
+        """The result rows of each row, and their counters."""
+        kind = self.kind
+        with warnings.catch_warnings():
+            # rows count unknown tokens; a warning per unit would be thousands
+            warnings.simplefilter("ignore", UnmaskWarning)
+            valid = [item for item in items if not isinstance(item, Reason)]
+            results = iter(self._run(valid) if valid else [])
+        rows = [kind.without(i) if isinstance(i, Reason) else next(results) for i in items]
+        counts = kind.count(batch.rows, rows)
+        # also where rows have no column for it
+        counts["unknown"] = max(counts["unknown"], sum(map(_has_unknown, items)))
+        counts["failed"] = sum(isinstance(answers, FailedRows) for answers in rows)
+        return rows, counts
+
+    def _run(self, items: Sequence[Any]) -> list[list[dict[str, Any]]]:
+        """The rows of all items; where one fails, those of each on its own."""
+        try:
+            return self.kind.run(self.lm, items)
+        except Exception as error:  # whatever it is belongs into the row that it comes of
+            reason = describe(error)
+            if is_of_accelerator(reason):
+                raise
+            if len(items) == 1 and isinstance(error, UnmaskError):
+                return [self.kind.without(str(error))]
+            if len(items) == 1:
+                return [FailedRows(self.kind.without(reason))]
+        half = len(items) // 2
+        return [*self._run(items[:half]), *self._run(items[half:])]
+
+    def do(self, prepared: Prepared, folder: Folder) -> Outcome:
+        """Compute a unit that was read, and write its part; what cannot be written raises.
+
+        A unit is noted before it begins: if it takes this process along, its note stays.
+        """
+        unit, number, began = prepared.unit, prepared.unit.number, time.perf_counter()
+        if prepared.error is not None:
+            return Outcome(number, counted(), prepared.error)
+        if not folder.begin(number):
+            why = f"{unit.name}: it ended its process {MOST_DEATHS} times, and is skipped"
+            return Outcome(number, counted(), why)
+        try:
+            rows, counts = self.answers(prepared.batch, prepared.items)
+            table = part_table(prepared.batch, rows, self.kind)
+            seconds = round(time.perf_counter() - began, 3)
+            facts = {"counts": counts, "seconds": seconds, "software": SOFTWARE}
+            folder.write(number, table, facts)
+        finally:
+            folder.end(number)
+        return Outcome(number, counts)
+
+
+def clash(theirs: set[str], kind: Kind) -> str | None:
+    """Why a column of the input would be lost under one of the output's own."""
+    for name in kind.output_columns:
+        if name in theirs:
+            return (
+                f"the input has a column {quoted(name)}, and so has the output; rename it, or give "
+                "the new columns a prefix"
+            )
+    return None
+
+
+def passed_on(batch: RowBatch, results: Sequence[Sequence[Row]], kind: Kind) -> list[Row]:
+    """The columns of the input except the dropped ones, with the new ones."""
+    dropped = kind.dropped_columns
+    return [
+        {**{name: value for name, value in row.items() if name not in dropped}, **own}
+        for row, answers in zip(batch.whole_rows, results, strict=True)
+        for own in answers
+    ]
+
+
+def is_of_accelerator(description: str) -> bool:
+    """Whether an error is the accelerator's own: a process does not recover from it.
+
+    Lack of memory is not: CUDA recovers from that.
+    """
+    names = ("AcceleratorError", "CUDA error", "HIP error")
+    is_memory = "out of memory" in description.lower() or "ALLOC_FAILED" in description
+    return any(name in description for name in names) and not is_memory
+
+
+def _has_unknown(item: object) -> bool:
+    """Whether one of the texts of an item has words that the vocabulary has no token for."""
+    texts = item if isinstance(item, tuple) else ()
+    return any(getattr(text, "unknown", None) for text in texts)
