@@ -1,6 +1,6 @@
 """What scoring pairs costs beyond the forward passes that it cannot do without.
 
-    python benchmarks/scoring.py --model DIR [--texts 1000] [--method orders,sweep] [--length N]
+    python benchmarks/scoring.py --model DIR [--texts 1000] [--method orders] [--length N]
 
 Prints JSON. `one_text`: the time of one pair's log-probability over that of the same forward
 passes alone. `many_texts`: rows per second, as a fraction of what the bare trunk makes of the same
@@ -196,7 +196,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="What scoring costs beyond the forward passes.")
     parser.add_argument("--model", required=True, help="folder of a masked language model")
     parser.add_argument("--texts", type=int, default=1000)
-    parser.add_argument("--method", default="orders,sweep", help="names, separated by commas")
+    parser.add_argument("--method", default="orders", help="names, separated by commas")
     parser.add_argument("--length", type=int, help="of all texts; 8 to 24 tokens without it")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)

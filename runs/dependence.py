@@ -142,7 +142,7 @@ def _exact_row(lm: unmask.LanguageModel, pair: Any, samples: int) -> Row:
     tables = lm.tables(open_cloze, support="vocabulary", settings=QUIET)
     joints = {
         method: unmask.construct(method, tables).mutual_information(base_two=True)
-        for method in ("log-pool", "pseudo-gibbs", "orders")
+        for method in ("log-pool", "orders")
     }
     return {
         "id": pair.id,

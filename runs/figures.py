@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 FOLDER = RESULTS / "figures"
 COLOURS = ("#332288", "#CC6677", "#117733", "#AA4499", "#DDCC77", "#88CCEE")
-NEAR = ("pseudo-gibbs", "weighted-ag", "sweep", "orders", "ag", "ag-paper")
+NEAR = ("orders", "ag")
 FAR = ("mlm", "hcb", "mrf", "mrf-logit")
 Row = dict[str, str]
 
@@ -111,7 +111,7 @@ def forest() -> "Figure":
 def perplexity() -> "Figure":
     """The paper's P-PPL and ours, contiguous blanks, on a logarithmic axis."""
     rows = [row for row in read("table1-numbers") if row["blanks"] == "contiguous"]
-    methods = ("mlm", "mrf-logit", "mrf", "hcb", "ag-paper")
+    methods = ("mlm", "mrf-logit", "mrf", "hcb", "ag")
     shown = [row for row in rows if row["support"] == "exact" and row["construction"] in methods]
     figure, panel = blank(6.2, 3.6)
     settings = dict.fromkeys((row["model"], row["corpus"]) for row in shown)
@@ -174,11 +174,10 @@ def passes() -> "Figure":
 LABELS = {
     "mlm": (6, -3),
     "orders": (6, -9),
-    "sweep": (6, -9),
     "hcb": (-26, -3),
     "mrf": (6, -3),
     "mrf-logit": (6, -3),
-    "log-pool, pseudo-gibbs,\nag, ag-paper, weighted-ag": (-114, -24),
+    "log-pool, ag": (-64, -24),
 }
 
 
@@ -197,8 +196,8 @@ def contradiction() -> "Figure":
     names, values, colours = [], [], []
     for colour, one in zip(COLOURS, models, strict=False):
         for run in one.tests:
-            for mask, by in beyond_the_paper.by_mask(run, ("log-pool", "pseudo-gibbs")).items():
-                same = list(beyond_the_paper.examples([{mask: by}], ("log-pool", "pseudo-gibbs")))
+            for mask, by in beyond_the_paper.by_mask(run, ("log-pool", "orders")).items():
+                same = list(beyond_the_paper.examples([{mask: by}], ("log-pool", "orders")))
                 bits = np.array([rows[0].incompatibility or 0.0 for rows in same])
                 spread = np.array([beyond_the_paper.spread(rows) for rows in same])
                 corpus = same[0][0].corpus.split()[0]
@@ -227,7 +226,7 @@ def contradiction() -> "Figure":
     for axis in (right.xaxis, right.yaxis):
         logarithmic(axis)
     right.set_xlabel("J, bits", fontsize=8)
-    right.set_ylabel("log-pool and pseudo-gibbs apart, nats", fontsize=8)
+    right.set_ylabel("log-pool and orders apart, nats", fontsize=8)
     return figure
 
 

@@ -28,7 +28,7 @@ TEXTS = {
     "albert-tiny-chinese": ["法國的首都是[MASK][MASK]。"],
 }
 # the five of the paper, then what was found beyond it
-METHODS = ("mlm", "mrf", "mrf-logit", "hcb", "ag-paper", "ag", "log-pool")
+METHODS = ("mlm", "mrf", "mrf-logit", "hcb", "ag", "log-pool")
 TOP = 6
 
 COLUMNS = (

@@ -14,7 +14,7 @@ MARK, END = "<!-- table1: runs/paper_tables.py -->", "<!-- end of table1 -->"
 MODELS = {"bert-base-cased": "BERT-base", "bert-large-cased": "BERT-large"}
 CORPORA = {"snli": "SNLI", "xsum": "XSum"}
 MASKS = ("random", "contiguous")
-SCHEMES = {"mlm": "MLM", "mrf-logit": "MRF_L", "mrf": "MRF", "hcb": "HCB", "ag-paper": "AG"}
+SCHEMES = {"mlm": "MLM", "mrf-logit": "MRF_L", "mrf": "MRF", "hcb": "HCB", "ag": "AG"}
 
 
 def table1() -> Iterator[str]:

@@ -2,16 +2,17 @@
 
     python runs/pivots_report.py --rows pivots.jsonl --joints better-joints.jsonl --output FILE
 
-`--joints` are the rows of runs/better_joints.py: other constructions on the same examples.
+`--joints` are rows of the same form: other constructions on the same examples.
 """
 
 import argparse
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import marked_page
 import numpy as np
-from better_joints_report import METRICS, Row, read
 from one_line import in_one_line
 
 import unmask
@@ -24,7 +25,14 @@ AXIS, PIVOT = "0", "likeliest"
 ORACLE, RANDOM = "gold", "random"
 AXES = {"0": "first", "1": "second"}
 # the gaps that the choice of a pivot is held against
-OTHERS = ("mlm", "mrf-logit", "mrf", "ag-paper", "log-pool")
+OTHERS = ("mlm", "mrf-logit", "mrf", "ag", "log-pool")
+METRICS = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL", "all_kl": "A-KL", "gold_kl": "G-KL"}
+Row = dict[str, Any]
+
+
+def read(paths: list[Path]) -> list[Row]:
+    """The rows of some files of JSON lines."""
+    return [json.loads(line) for path in paths for line in path.read_text("utf-8").splitlines()]
 
 
 def kinds(row: Row) -> list[str]:
@@ -204,7 +212,7 @@ def run(chosen: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="The page on HCB's pivot from measured rows.")
     parser.add_argument("--rows", type=Path, required=True)
-    parser.add_argument("--joints", type=Path, help="rows of runs/better_joints.py, same model")
+    parser.add_argument("--joints", type=Path, help="rows of other constructions, same model")
     parser.add_argument("--output", type=Path, default=Path("docs/results/what-holds-here.md"))
     run(parser.parse_args())
 

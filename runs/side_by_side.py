@@ -92,7 +92,7 @@ def finding(claim: Claim, setting: Setting) -> str | None:
 
 
 def findings(every: Sequence[Setting], mask: str) -> Iterator[str]:
-    exact = [one for one in every if one.group.mask == mask and "ag-paper" in one.rows]
+    exact = [one for one in every if one.group.mask == mask and "ag" in one.rows]
     heads = [one.shown.replace(", exact", "").replace(" pairs", "") for one in exact]
     yield line(["finding", "metric", "in the paper", *heads])
     yield line([":---"] * (3 + len(exact)))
@@ -121,17 +121,17 @@ def moved(every: Sequence[Setting]) -> Iterator[str]:
     for entry, value in TABLE.items():
         if (entry.scheme, entry.measure) == ("hcb", "pairwise_ppl"):
             far = TABLE[entry._replace(scheme="mlm", measure="all_kl")]
-            lost = math.log(value / TABLE[entry._replace(scheme="ag-paper")])
+            lost = math.log(value / TABLE[entry._replace(scheme="ag")])
             name = f"the paper: {entry.model}, {entry.corpus}"
             found.append((far, lost, [name, entry.mask, f"{far:.3f}", f"{lost:+.3f}"]))
     for one in every:
         if len(one.rows.get("hcb", ())) >= FEWEST:
             moves = [row.metric("all_kl") for row in one.rows["mlm"]]
             far, error = float(np.mean(moves)), np.std(moves, ddof=1) / np.sqrt(len(moves))
-            loss = less(one.rows["hcb"], one.rows["ag-paper"], "pairwise_nll")
+            loss = less(one.rows["hcb"], one.rows["ag"], "pairwise_nll")
             shown = [f"{far:.3f} ± {error:.3f}", f"{loss.value:+.3f} ± {loss.stderr:.3f}"]
             found.append((far, loss.value, [one.shown, one.group.mask, *shown]))
-    yield line(["setting", "blanks", "A-KL of `mlm`", "`hcb` minus `ag-paper`, P-NLL"])
+    yield line(["setting", "blanks", "A-KL of `mlm`", "`hcb` minus `ag`, P-NLL"])
     yield line([":---", ":---", "---:", "---:"])
     for _, _, shown in sorted(found):
         yield line(shown)
@@ -191,7 +191,7 @@ def beside(every: Sequence[Setting]) -> Iterator[str]:
             == (one.folder, "snli-dev", one.group.mask)
         )
         # the others are exact in both
-        for name in ("log-pool", "pseudo-gibbs"):
+        for name in ("log-pool",):
             gaps, held = compared(one.rows[name], exact.rows[name])
             error = np.std(gaps, ddof=1) / np.sqrt(len(gaps))
             yield line(
@@ -259,7 +259,7 @@ def predicted(said: str) -> tuple[str, str]:
 
 def perplexities(every: Sequence[Setting]) -> Iterator[str]:
     """P-PPL by every construction in the exact runs, a column for the largest of each kind."""
-    exact = [one for one in every if "ag-paper" in one.rows and len(one.rows["mlm"]) >= FEWEST]
+    exact = [one for one in every if "ag" in one.rows and len(one.rows["mlm"]) >= FEWEST]
     exact = [one for one in exact if one.folder.parent.name != "other-languages"]
     largest: dict[tuple[str, ...], Setting] = {}
     for one in sorted(exact, key=lambda one: len(one.rows["mlm"])):

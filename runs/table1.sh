@@ -10,7 +10,7 @@
 # Options are variables of the environment:
 #
 #   EXAMPLES     examples a mask, model and corpus (1000)
-#   METHODS      constructions (mlm,mrf-logit,mrf,hcb,ag-paper: the paper's five)
+#   METHODS      constructions (mlm,mrf-logit,mrf,hcb,ag: the paper's five)
 #   DTYPE        precision of the model (float32)
 #   MEMORY_LIMIT memory for tables (20GB; BERT's take 14 GB, and are made again and again where they
 #                do not fit)
@@ -20,7 +20,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 examples=${EXAMPLES:-1000}
-methods=${METHODS:-mlm,mrf-logit,mrf,hcb,ag-paper}
+methods=${METHODS:-mlm,mrf-logit,mrf,hcb,ag}
 output=${OUTPUT:-runs/rows/table1}
 running=(--dtype "${DTYPE:-float32}" --memory-limit "${MEMORY_LIMIT:-20GB}")
 unmask=("${PYTHON:-python}" -m unmask)

@@ -26,7 +26,7 @@ VERDICTS = ("yes", "no", "not seen", "undecided")
 def settings() -> list[Setting]:
     """Every exact run of at least twenty pairs, the largest first."""
     folders = [*sorted(RESULTS.glob("table1-*/")), *sorted(RESULTS.glob("other-languages/*/"))]
-    exact = [one for one in read(folders) if "ag-paper" in one.rows and pairs(one) >= FEWEST]
+    exact = [one for one in read(folders) if "ag" in one.rows and pairs(one) >= FEWEST]
     return sorted(exact, key=pairs, reverse=True)
 
 

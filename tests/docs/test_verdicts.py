@@ -54,7 +54,7 @@ def test_how_far_hcb_is_from_two_guesses_in_the_paper() -> None:
 def test_what_hcb_loses() -> None:
     *rows, _ = table("table1-what-hcb-loses")
     moved, lost = (
-        [float(row[name]) for row in rows] for name in ("A-KL of mlm", "hcb minus ag-paper, P-NLL")
+        [float(row[name]) for row in rows] for name in ("A-KL of mlm", "hcb minus ag, P-NLL")
     )
     assert f"Over {len(rows)} settings" in VERDICTS
     assert f"with HCB's loss against AG is {spearmanr(moved, lost).statistic:.2f}" in VERDICTS

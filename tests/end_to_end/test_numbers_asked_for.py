@@ -41,19 +41,6 @@ def lm(folder: str) -> unmask.LanguageModel:
 # --- joints --------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_forms_are_only_looked_at_where_compiled_sums_can_be_used(lm, monkeypatch) -> None:
-    """On a GPU they cannot, and what looks at forms expects numbers of the CPU."""
-
-    def fail(*_: object) -> bool:
-        raise AssertionError("the tables are not compiled")
-
-    monkeypatch.setattr(form_engine, "can_compile", fail)
-    monkeypatch.setattr(form_engine, "compiled_for", lambda _: False)
-    joint = lm.joint("the [MASK] sat on the [MASK].", support=["cat", "dog", "mat"])
-    assert math.isfinite(joint.entropy())
-
-
 def test_factors_of_a_form_are_added_where_they_are() -> None:
     factors = torch.zeros(3, 1, device="meta"), torch.zeros(1, 3, device="meta")
     form = Product((0.5, 0.5), factors)

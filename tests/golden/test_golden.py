@@ -197,7 +197,7 @@ _LEFT_OUT: list[tuple[str, str]] = [
     (r"(?<= tokens), (?:up to )?about <time>", ""),
     (r'(?<=seconds": )[\d.e+-]+', "<time>"),
     (rf"\b{re.escape(unmask.__version__)}\b", "<version>"),
-    (r"(?<=unmask <version>), torch .*?(?:numba [\d.]*\d|no numba)", ", <software>"),
+    (r"(?<=unmask <version>), torch .*?tokenizers [\d.]*\d", ", <software>"),
 ]
 
 

@@ -57,7 +57,7 @@ def test_a_joint_draws_what_it_says(method: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "options"), [("orders", {}), ("sweep", {"contexts": 2})])
+@pytest.mark.parametrize(("method", "options"), [("orders", {})])
 def test_a_mixture_draws_from_a_few_contexts_what_it_says(
     method: str, options: dict[str, int]
 ) -> None:

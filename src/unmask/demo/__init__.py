@@ -163,8 +163,7 @@ def _answer(lm: unmask.LanguageModel, text: str, settings: unmask.Settings) -> I
     if (agreement := joint.agreement()) is not None:
         error = joint.standard_errors()["incompatibility"] if joint.is_sketched() else None
         words = agreement.said(error and max(error, _LEAST_ERROR)).replace("+-", "±")
-        rough = "" if agreement.converged else " (its solver has not converged: rough)"
-        yield f"<p>{html(words + rough)}.</p>"
+        yield f"<p>{html(words)}.</p>"
     # on the page, not as a warning, which would put a visitor's text into the log
     if unknown := note(lm.tokenizer, cloze):
         yield f"<p>{html(unknown[0].upper() + unknown[1:])}</p>"

@@ -16,10 +16,6 @@ class Law:
     `passes` counts sweeps over the tables, and `residual` is the largest relative change of a
     probability in one more. `converged` is whether the tables determine the law in float64.
     `incompatibility` estimates J in bits for a sketch, whose whole rows say more than its cells.
-
-    Examples:
-        >>> stationary_law(tables).converged
-        True
     """
 
     log_others: Factors
