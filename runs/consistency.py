@@ -24,7 +24,7 @@ import marked_page
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from scipy.stats import rankdata
+from numpy.typing import NDArray
 
 from unmask.plots.saving import save_figure
 from unmask.resampling import Estimate, means
@@ -222,18 +222,31 @@ def _correlation(ours: Sequence[Row], theirs: Sequence[Row], first: Number, seco
 def interval(groups: Sequence[Sequence[tuple[float, float]]]) -> str:
     """Spearman's correlation of the pairs of all groups, which are resampled whole."""
     points = np.array([point for group in groups for point in group])
-    rows = np.split(np.arange(len(points)), np.cumsum([len(group) for group in groups])[:-1])
-
-    def value(chosen: Sequence[Any]) -> float:
-        ranks = rankdata(points[np.concatenate(chosen)], axis=0)
-        return float(np.corrcoef(ranks, rowvar=False)[0, 1])
-
+    owners = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     rng = np.random.default_rng(SEED)
-    drawn = [
-        value([rows[n] for n in rng.integers(len(rows), size=len(rows))]) for _ in range(DRAWS)
-    ]
-    low, high = np.nanpercentile(drawn, (2.5, 97.5))
-    return f"{value(rows):.2f} [{low:.2f}, {high:.2f}]"
+    picks = (rng.integers(len(groups), size=len(groups)) for _ in range(DRAWS))
+    counts = np.array([np.bincount(pick, minlength=len(groups)) for pick in picks])
+    low, high = np.nanpercentile(_spearman(points, counts[:, owners]), (2.5, 97.5))
+    (value,) = _spearman(points, np.ones((1, len(points))))
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _spearman(points: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
+    """The rank correlation of points that occur so many times, a line of counts per resample."""
+    one, other = (_centred_ranks(column, counts) for column in points.T)
+    with np.errstate(invalid="ignore"):
+        return (counts * one * other).sum(axis=1) / np.sqrt(
+            (counts * one**2).sum(axis=1) * (counts * other**2).sum(axis=1)
+        )
+
+
+def _centred_ranks(column: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
+    """Ranks of a column's values minus their mean; equal values share the mean of their ranks."""
+    values, places = np.unique(column, return_inverse=True)
+    same = np.eye(len(values))[places]
+    times = counts @ same
+    ranks = (np.cumsum(times, axis=1) - (times - 1) / 2)[:, places]
+    return ranks - (counts * ranks).sum(axis=1, keepdims=True) / counts.sum(axis=1, keepdims=True)
 
 
 def _estimates(sampled: Consistency, exact: Consistency) -> Iterator[str]:
