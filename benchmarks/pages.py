@@ -2,10 +2,9 @@
 
     python benchmarks/pages.py
 
-Reads docs/results/scoring.json (a list of what
-benchmarks/scoring.py printed), sentences.json (what benchmarks/sentences.py printed), engine.json
-(what benchmarks/run.py printed), and demo.json
-(what benchmarks/demo_load.py printed). People write the page.
+Reads docs/results/scoring.json (a list of what benchmarks/scoring.py printed), sentences.json (what
+benchmarks/sentences.py printed) and engine.json (what benchmarks/run.py printed). People write the
+page.
 """
 
 import json
@@ -57,29 +56,10 @@ def sentences_table(runs: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| `{run['method']}` | {run['rows']:,} | {seconds} | {part} |"
 
 
-def demo_table(found: dict[str, Any]) -> Iterator[str]:
-    told = found["told"]
-    full = told.get("busy", 0) + told.get("queue full", 0)
-    yield "| what | number |"
-    yield "|---|---|"
-    yield f"| answers | {told.get('answered', 0):,} |"
-    yield f"| seconds until one | {_waits(found['answer_seconds'])} |"
-    yield f"| left in the middle | {told.get('left', 0):,} |"
-    yield f"| asked to try again in a moment | {full:,} |"
-    yield f"| errors | {found['error_count']:,} |"
-    before, after = found["memory_second_quarter_mb"], found["memory_end_mb"]
-    yield f"| memory, middle and end | {before:,.0f} and {after:,.0f} MB |"
-
-
-def _waits(seconds: dict[str, float]) -> str:
-    return f"median {seconds['median']:.1f}, 90% {seconds['90%']:.1f}, most {seconds['max']:.1f}"
-
-
 TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "scoring": scoring_table,
     "sentences": sentences_table,
     "engine": engine_table,
-    "demo": demo_table,
 }
 
 

@@ -224,16 +224,10 @@ def test_two_blanks(tutorial: Any) -> None:
     assert min(few.diagnostics["captured_mass"]) > 0.7
     assert tokens(few, 3) == tokens(joint, 3)
     assert all((who == "men") == (verb == "are") for who, verb in tokens(last["own"], 3))
-    # quick methods: the nearer of the two costs more
-    quick = {}
-    for method, most in {"orders": 100, "sweep": 200}.items():
-        quick[method] = last["lm"].joint(last["text"], method=method)
-        assert tokens(quick[method], 1) == tokens(joint, 1)
-        assert quick[method].diagnostics["forward_passes"] < most
-    off = {
-        name: abs(one.top(1)[0].log_prob - joint.top(1)[0].log_prob) for name, one in quick.items()
-    }
-    assert off["sweep"] < 0.25
+    # without tables
+    quick = last["lm"].joint(last["text"], method="orders")
+    assert tokens(quick, 1) == tokens(joint, 1)
+    assert quick.diagnostics["forward_passes"] < 100
 
 
 def test_compare_constructions(tutorial: Any) -> None:
