@@ -16,7 +16,6 @@ from unmask.cli.command import (
     group,
     option,
     required,
-    translated,
     value,
 )
 from unmask.cli.score import ScoreCommand
@@ -139,20 +138,3 @@ def test_an_option_of_a_construction_is_declared_once(folder, monkeypatch, capsy
     assert main([*arguments[:-3], "log-pool", "--weight", "0.5"]) == 2
     assert "log-pool has no option 'weight'" in capsys.readouterr().err
     assert (style_of("tilted").colour, style_of("tilted").marker) == ("#123456", "d")
-
-
-@pytest.mark.parametrize(
-    ("message", "shown"),
-    [
-        ("give allow_pickle=True, or convert it", "give --allow-pickle, or convert it"),
-        ("give support='vocabulary', which runs", "give --exact, which runs"),
-        ("allow passes=101 and memory_limit=500", "allow --max-passes 101 and --memory-limit 500"),
-        ("method='orders' takes no exact=", "--method orders takes no --exact"),
-        ("leave it out (device=None)", "leave it out (no --device)"),
-        # what is no option of this command, or within a call or a quotation, stays as it is
-        ("unknown=3, hcb(device=0), 'device=1' and x.device=2",) * 2,
-    ],
-)
-def test_arguments_of_the_library_are_shown_as_options(message: str, shown: str) -> None:
-    names = {"allow_pickle", "max_passes", "memory_limit", "method", "exact", "support", "device"}
-    assert translated(message, names) == shown

@@ -403,7 +403,7 @@ class Session:
         return lines
 
     def _plain_name(self, name: str) -> str:
-        return re.sub(r"[0-9a-f]{16,64}", "<hash>", name)
+        return re.sub(r"(?<=\d{6}-)[0-9a-f]{12}|[0-9a-f]{16,64}", "<hash>", name)
 
     def _content(self, name: str) -> list[str]:
         path = self.folder / name

@@ -6,6 +6,7 @@ The cluster is one of this machine, with two CPUs, or the one that RAY_ADDRESS n
 import os
 import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ from unmask import Settings, cli
 from unmask.jobs.folder import Folder
 from unmask.jobs.kinds import Kind, Reason
 from unmask.jobs.model_source import ModelSource
-from unmask.jobs.ray_workers import Cluster, RayExecutor, capacity
+from unmask.jobs.ray_workers import Cluster, RayExecutor
 from unmask.jobs.running import Job, LocalExecutor, Result, run_job
 from unmask.jobs.worker import Worker
 from unmask.language_model import LanguageModel
@@ -66,6 +67,8 @@ def cluster() -> Iterator[None]:
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")
         here = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": 2, "include_dashboard": False}
         ray.init(log_to_driver=False, logging_level="critical", **here)
+        # the kind of this file, which workers cannot import
+        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
         yield
         ray.shutdown()
 
@@ -116,9 +119,8 @@ def test_a_unit_that_kills_its_worker_is_named_and_all_others_are_done(
     result = run(texts, model, tmp_path / "run", size=1, kind=Tokens())
     assert (result.done, result.units) == (399, 400)
     (error,) = result.errors
-    assert error == "rows 138 to 138 of 'in.txt': it ended its process 3 times, and is skipped" or (
-        "rows 138 to 138 of " in error and "it ended its process 3 times, and is skipped" in error
-    )
+    assert error.startswith("row 138 of ")
+    assert error.endswith("in.txt': it ended its process 3 times, and is skipped")
     assert len(parts(tmp_path / "run")) == 399
 
 
@@ -209,17 +211,6 @@ def test_a_worker_is_for_pipelines_of_ray_data_too(cluster, model, tmp_path) -> 
     assert [row["text"] for row in found] == [row["text"] for row in expected]
     scores = [row["score"] for row in expected]
     assert [row["score"] for row in found] == pytest.approx(scores, abs=1e-6)
-
-
-def test_capacity_is_of_living_nodes() -> None:
-    nodes = [
-        {"Alive": True, "Resources": {"CPU": 4.0, "GPU": 1.0}},
-        {"Alive": False, "Resources": {"CPU": 64.0}},
-        {"Alive": True, "Resources": {"CPU": 3.0}},
-    ]
-    assert (capacity(nodes, 2, 0), capacity(nodes, 1, 1)) == (3, 1)
-    with pytest.raises(Exception, match="no node of the cluster has 8 CPUs for a worker"):
-        capacity(nodes, 8, 0)
 
 
 def test_two_drivers_in_one_folder_leave_valid_parts(model, tmp_path) -> None:

@@ -6,8 +6,7 @@ share it, each with defaults of its own. A field that is none of these is no opt
 """
 
 import argparse
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from inspect import get_annotations
 from types import NoneType
@@ -79,36 +78,6 @@ def declared_by(source: Callable[[], Mapping[str, tuple[type, Option]]]) -> Any:
     return field(default_factory=dict, metadata={"source": source})
 
 
-# the options of the commands whose parsers were made, by which errors are translated
-OPTION_NAMES: set[str] = set()
-# an argument of Python in a message, not within a call
-_ARGUMENT = re.compile(
-    r"(?<![\w'\"=.-])(?<!\w\()([a-z][a-z0-9_]*)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w+-]+(?:\.\w+)*)?"
-)
-# where their names differ
-_OPTION_OF = {"passes": "max_passes"}
-
-
-def translated(message: str, options: Collection[str] = OPTION_NAMES) -> str:
-    """A message of the library, which names arguments of Python, with the names of options."""
-    # that an argument may be None says nothing to those who leave an option out
-    plain = message.replace(", or None,", ",").replace(" or None,", ",")
-    return _ARGUMENT.sub(lambda match: _as_option(match, options), plain)
-
-
-def _as_option(match: re.Match[str], options: Collection[str]) -> str:
-    name, value = match[1], (match[2] or "").strip("'\"")
-    if (name, value) == ("support", "vocabulary") and "exact" in options:
-        name, value = "exact", "True"
-    name = name if name in options else _OPTION_OF.get(name, name)
-    if name not in options:
-        return match[0]
-    flag = f"--{name.replace('_', '-')}"
-    if value in ("False", "None"):
-        return f"no {flag}"
-    return flag if value in ("", "True") else f"{flag} {value}"
-
-
 def add_options(parser: argparse.ArgumentParser, command: type) -> None:
     """Add the options of a command to its parser, in the order of the fields."""
     groups: dict[str, argparse._ActionsContainer] = {"": parser}
@@ -116,7 +85,6 @@ def add_options(parser: argparse.ArgumentParser, command: type) -> None:
         title = one.option.group or ""
         if title not in groups:
             groups[title] = parser.add_argument_group(title)
-        OPTION_NAMES.update([] if one.option.is_positional else [one.name])
         flags, how = _as_argparse(one)
         groups[title].add_argument(*flags, **how)
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unmask.cli.command import Option, argument, declared_by, option, required, translated
+from unmask.cli.command import Option, argument, declared_by, option, required
 from unmask.errors import UnmaskError
 from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
 from unmask.names import DRAWS as _DRAWS
@@ -312,8 +312,8 @@ def by_blank(
 
 
 def say(line: str) -> None:
-    """Print a line beside the data; what the library says names options instead of arguments."""
-    print(f"unmask: {printable(translated(line))}", file=sys.stderr)
+    """Print a line beside the data."""
+    print(f"unmask: {printable(line)}", file=sys.stderr)
 
 
 def say_written(place: str) -> None:

@@ -33,8 +33,6 @@ AUTO, LOCAL = "auto", "local"
 _BLOCKS_PER_WORKER = 20
 # deaths of one worker, and attempts at one block: a bad unit takes three, a cluster has other ones
 _RESTARTS, _RETRIES = 30, 30
-_SECONDS_TO_PROBE = 10.0
-_FIX = "start one with `ray start --head`, give the address of one, or choose local"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +110,7 @@ class RayExecutor:
 
         if not units:
             return
-        source, cpus = self._placed(), self._cluster.cpus_per_worker
-        gpus = int(source.device == GPU)
-        least, most = self._cluster.workers or (capacity(self._ray.nodes(), cpus, gpus),) * 2
+        source, (least, most) = self._source_and_workers()
         with _quiet():
             items = [{"unit": pickle.dumps(unit)} for unit in units]
             blocks = min(len(units), most * _BLOCKS_PER_WORKER)
@@ -122,8 +118,8 @@ class RayExecutor:
                 RayWorker,
                 fn_constructor_args=(source, kind, folder, plan),
                 compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most),
-                num_cpus=cpus,
-                num_gpus=gpus,
+                num_cpus=self._cluster.cpus_per_worker,
+                num_gpus=int(source.device == GPU),
                 ray_remote_args_fn=partial(dict, max_restarts=_RESTARTS, max_task_retries=_RETRIES),
             )
             try:
@@ -139,31 +135,20 @@ class RayExecutor:
                     "is finished is kept: repeat the command to go on"
                 ) from None
 
-    def _placed(self) -> ModelSource:
-        """The source for a worker, whose own GPU is the only one it sees."""
-        nodes = self._ray.nodes()
-        has_gpus = any(one["Alive"] and one["Resources"].get("GPU", 0) >= 1 for one in nodes)
-        device = self._source.device or (GPU if has_gpus else "cpu")
-        if device.startswith(GPU) and not has_gpus:
-            raise UnmaskError(f"no node of the cluster has a GPU for the device {quoted(device)}")
-        return replace(self._source, device=GPU if device.startswith(GPU) else device)
-
-
-def capacity(nodes: Sequence[dict[str, Any]], cpus: int, gpus: int) -> int:
-    """How many workers fit on the living nodes, were there nothing else on them."""
-    wanted = {name: n for name, n in (("CPU", cpus), ("GPU", gpus)) if n}
-    workers = sum(
-        min(int(node["Resources"].get(name, 0) // n) for name, n in wanted.items())
-        for node in nodes
-        if node["Alive"]
-    )
-    if not workers:
-        gpu = " and a GPU" if gpus else ""
-        raise UnmaskError(
-            f"no node of the cluster has {cpus} CPUs{gpu} for a worker; give fewer cpus_per_worker,"
-            " or workers if the cluster grows on demand"
-        )
-    return workers
+    def _source_and_workers(self) -> tuple[ModelSource, tuple[int, int]]:
+        """The source for a worker, which sees its own GPU alone, and the least and most workers."""
+        there, cpus = self._ray.cluster_resources(), self._cluster.cpus_per_worker
+        device = self._source.device or (GPU if there.get("GPU") else "cpu")
+        is_gpu = device.startswith(GPU)
+        room = int(there.get("GPU", 0) if is_gpu else there.get("CPU", 0) // cpus)
+        if not room and self._cluster.workers is None:
+            what = "GPU" if is_gpu else f"room for a worker of {cpus} CPUs"
+            raise UnmaskError(
+                f"no node of the cluster has a {what}; give another device, fewer cpus_per_worker, "
+                "or workers if the cluster grows on demand"
+            )
+        source = replace(self._source, device=GPU if is_gpu else device)
+        return source, self._cluster.workers or (room, room)
 
 
 def connect(address: str) -> tuple[Any, bool]:
@@ -182,35 +167,19 @@ def connect(address: str) -> tuple[Any, bool]:
         raise UnmaskError("a cluster needs Ray: pip install 'unmask[ray]'") from None
     if ray.is_initialized():
         return ray, False
-    _probe(os.environ.get("RAY_ADDRESS", AUTO) if address == AUTO else address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
-    if address == LOCAL:
-        options["include_dashboard"] = False
     before = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address=address, **options)
+        ray.init(address, **options, **({"include_dashboard": False} if address == LOCAL else {}))
     except Exception as error:  # Ray raises whatever its parts raise
-        if address == AUTO and isinstance(error, ConnectionError):
-            raise UnmaskError(f"no Ray cluster runs on this machine; {_FIX}") from None
-        raise UnmaskError(f"cannot use Ray at {quoted(address)}: {describe(error)}") from None
+        fix = "start one with `ray start --head`, give the address of one, or choose local"
+        why = describe(error)
+        raise UnmaskError(f"cannot use Ray at {quoted(address)}: {why}; {fix}") from None
     finally:
         # Ray takes SIGTERM for itself; only the main thread may take it back
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)
     return ray, True
-
-
-def _probe(address: str) -> None:
-    """Where nothing listens, Ray would try for minutes, and print about it."""
-    host, _, port = address.rpartition(":")
-    if "://" in address or not host or not port.isdigit():
-        return
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_PROBE).close()
-    except (OSError, OverflowError) as error:
-        raise UnmaskError(
-            f"no Ray cluster answers at {quoted(address)} ({describe(error)}); {_FIX}"
-        ) from None
 
 
 @contextmanager

@@ -63,8 +63,9 @@ class Unit(NamedTuple):
     @property
     def name(self) -> str:
         """Where it is, for errors."""
-        kind, (first, last) = ("rows", self.rows) if self.rows else ("bytes", self[3:5])
-        return f"{kind} {first:,} to {last:,} of {places.shown(self.place) or 'the input'}"
+        kind, (first, last) = ("row", self.rows) if self.rows else ("byte", self[3:5])
+        which = f"{kind} {first:,}" if first == last else f"{kind}s {first:,} to {last:,}"
+        return f"{which} of {places.shown(self.place) if self.place else 'the input'}"
 
 
 @dataclass(frozen=True)
@@ -586,8 +587,8 @@ def _line_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
 
     with places.open_file(unit.place) as file:
         lines = decoded_lines(_from_to(file, start, unit.stop), shown, where, first=start == 0)
-        how = {"layout": unit.layout, "first": start == 0}
-        yield from read_records(lines, format, columns, shown, where, **how)
+        layout, first = unit.layout, start == 0
+        yield from read_records(lines, format, columns, shown, where, layout=layout, first=first)
 
 
 def _from_to(file: BinaryIO, start: int, stop: int) -> Callable[[int], bytes]:

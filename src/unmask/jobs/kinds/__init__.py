@@ -117,7 +117,7 @@ class Kind:
     def count(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Counts:
         """Counters of all rows together."""
         counts, reason = counted(len(rows)), f"{self.prefix}reason"
-        for row in (row for answers in results for row in answers if row[reason]):
+        for row in (row for answers in results for row in answers if row.get(reason)):
             # by method, since a text has a row for each
             note(counts, row.get(f"{self.prefix}method") or self.name, [row[reason]])
         return counts
