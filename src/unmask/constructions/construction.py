@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from inspect import Parameter, signature
 
 from unmask.constructions.needs import Needs, every_table
+from unmask.joints.forms import Form
 from unmask.joints.joint import Joint
 from unmask.printable import quoted
 from unmask.text.support import Support
@@ -39,7 +40,9 @@ class Construction:
     `needs` is what it reads of tables of a shape, with its options; `meaning` is one line for help
     and pages. `of_two` are the options that only two blanks have; with `only_two` only they have
     the construction. `without_tables` says whether any fill can be scored by a few rows, whatever
-    the supports. `unsketched` says why a sketch of the vocabulary does not do; empty where it does.
+    the supports. `sketched` is the form of two blanks whose law and masked distributions are given,
+    by the blank that is read, as a sketch does: with its weightings as a first axis; `unsketched`
+    says why a sketch of the vocabulary does not do, empty where it does.
     `check` raises for options that do not fit each other or the number of blanks, and `check_axes`
     for tokens among them that are not on the axes.
     """
@@ -50,6 +53,7 @@ class Construction:
     of_two: tuple[str, ...] = ()
     only_two: bool = False
     without_tables: Callable[[Given], bool] = lambda _: False
+    sketched: Callable[..., Form] | None = None
     unsketched: str = "it has not been shown to work with one"
     check: Callable[[Given, int], None] = lambda *_: None
     check_axes: Callable[[Given, tuple[Support, ...]], None] = lambda *_: None

@@ -4,6 +4,7 @@ from unmask.constructions.construction import Construction
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Product
 from unmask.joints.joint import Joint
+from unmask.tables.law import Factors
 from unmask.tables.protocol import Tables
 from unmask.tables.stationary import stationary_law
 
@@ -15,11 +16,20 @@ def log_pool(tables: Tables) -> Joint:
     two blanks it is the geometric mean of q(a | b) r_b and q(b | a) r_a. A fill must be likely
     whichever blank is drawn last (logarithmic opinion pool, Genest & Zidek 1986).
     """
-    law, blanks = stationary_law(tables), len(tables.shape)
-    form = Product((1 / blanks,) * blanks, tuple(log / blanks for log in law.log_others))
-    return form_joint(form, tables, method="log-pool", diagnostics=law.diagnostics())
+    law = stationary_law(tables)
+    return form_joint(
+        _form(law.log_others), tables, method="log-pool", diagnostics=law.diagnostics()
+    )
+
+
+def _form(log_others: Factors) -> Product:
+    blanks = len(log_others)
+    return Product((1 / blanks,) * blanks, tuple(log / blanks for log in log_others))
 
 
 LOG_POOL = Construction(
-    log_pool, "a fill must be likely whichever blank is drawn last", unsketched=""
+    log_pool,
+    "a fill must be likely whichever blank is drawn last",
+    sketched=lambda law, masked: _form(law),
+    unsketched="",
 )

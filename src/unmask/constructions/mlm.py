@@ -22,5 +22,6 @@ MLM = Construction(
     mlm,
     "one independent guess per blank, multiplied: the baseline",
     needs=lambda shape, options: Needs(masked=True),
+    sketched=lambda law, masked: Product((0.0, 0.0), masked),
     unsketched="",
 )

@@ -11,11 +11,12 @@ from torch import Tensor
 from unmask.constructions.construction import Construction, Given
 from unmask.constructions.needs import Needs, every_table, whole_rows
 from unmask.joints.form_engine import form_joint
-from unmask.joints.forms import Product, Sum
+from unmask.joints.forms import Form, Product, Sum
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_pair import LazyPair
 from unmask.names import MEANS
 from unmask.tables.contexts import given
+from unmask.tables.law import Factors
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.protocol import Tables
 
@@ -84,6 +85,12 @@ def _is_arithmetic(options: Given) -> bool:
     return options.get("mean", MEANS[0]) == MEANS[0]
 
 
+def _sketched(law: Factors, masked: Factors, *, mean: str = MEANS[0]) -> Form:
+    if mean == "geometric":
+        return Product((0.5, 0.5), tuple(log / 2 for log in masked))
+    return Sum(tuple(log - math.log(2) for log in masked))
+
+
 def _needs(shape: tuple[int, ...], options: Given) -> Needs:
     if len(shape) == 2:
         some = Needs(masked=True, some=(1, 1))
@@ -99,5 +106,6 @@ ORDERS = Construction(
     "filling the blanks one after another, averaged over all orders",
     _needs,
     without_tables=_is_arithmetic,
+    sketched=_sketched,
     unsketched="",
 )

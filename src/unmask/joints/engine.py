@@ -29,13 +29,15 @@ class Engine:
 
     def __init__(self, shape: Sequence[int], scores: Scores, device: torch.device) -> None:
         self.shape, self.device = tuple(shape), device
-        self._scores = scores
+        self._scores, self._independent = scores, False
 
     @classmethod
-    def of_table(cls, table: Float[Tensor, "..."]) -> "Engine":
+    def of_table(cls, table: Float[Tensor, "..."], *, independent: bool = False) -> "Engine":
         """An engine over a table of scores that is all there."""
         # not a lambda, which could not be pickled
-        return cls(table.shape, partial(_some_rows, table.double()), table.device)
+        engine = cls(table.shape, partial(_some_rows, table.double()), table.device)
+        engine._independent = independent
+        return engine
 
     def scores(self, rows: slice) -> Float[Tensor, " block *others"]:
         """Scores of some rows of the first axis, over all of the others."""
@@ -49,6 +51,10 @@ class Engine:
             row = self.scores(slice(first, first + 1))[0]
             scores[mine] = row[tuple(cells[mine, 1:].T)].cpu() if row.ndim else row.cpu()
         return scores
+
+    def is_independent(self) -> bool:
+        """Whether the blanks are known to be independent of each other."""
+        return self._independent
 
     def is_tabulated(self) -> bool:
         """Whether sums over whole blanks run no further row of the model."""

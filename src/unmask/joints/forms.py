@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask.errors import MethodError
 from unmask.tables.protocol import Tables
 
 Factor = Float[Tensor, "..."]
@@ -69,6 +70,41 @@ class Sum:
 
 
 Form = Product | Sum
+
+
+def check_covers(form: Form, shape: Sequence[int], method: str) -> None:
+    """Raise for a form of other blanks than those of the tables, before it is expanded to them."""
+    blanks = len(shape)
+    if isinstance(form, Product):
+        counts = {"powers": len(form.powers)}
+        tables_read = any(form.powers)
+    else:
+        counts = {
+            "log_times": len(form.log_times),
+            "log_over": len(form.log_over or form.log_times),
+        }
+        tables_read = True
+    for field, count in counts.items():
+        if count != blanks:
+            raise MethodError(
+                f"{method} gave a {type(form).__name__} with {count} {field} for {blanks} blanks; "
+                "give one per blank"
+            )
+    for part in form.parts():
+        sizes = tuple(part.shape)
+        if len(sizes) != blanks or any(
+            one not in (1, whole) for one, whole in zip(sizes, shape, strict=True)
+        ):
+            raise MethodError(
+                f"{method} gave a factor of shape {sizes} for axes of {tuple(shape)}; give it one "
+                "axis per blank, of that size or of 1"
+            )
+    for axis, size in enumerate(shape):
+        if not tables_read and size > 1 and all(part.shape[axis] == 1 for part in form.parts()):
+            raise MethodError(
+                f"no factor of what {method} gave depends on blank {axis}, and no table is read; "
+                "give a factor along each blank"
+            )
 
 
 def by_axis(

@@ -231,7 +231,8 @@ class Joint(Guessable):
         """
         if self._sketch is None:
             return 0.0
-        return spread(statistic(self), [statistic(one) for one in self._sketch.replicates()])
+        values = [statistic(self), *map(statistic, self._sketch.replicates())]
+        return float(spread(torch.tensor(values, dtype=torch.float64)))
 
     def standard_errors(self) -> dict[str, float | None]:
         """The standard errors of the summary numbers.
@@ -243,12 +244,13 @@ class Joint(Guessable):
             >>> joint.standard_errors()
             {'entropy': 0.0, 'mutual_information': 0.0, 'incompatibility': 0.0}
         """
+        if self._sketch is not None and self._sketch.summaries is not None:
+            numbers = self._sketch.summaries()
+            return {name: float(spread(values)) for name, values in numbers.items()}
         return {
             "entropy": self.standard_error(Joint.entropy),
             "mutual_information": self.standard_error(Joint.mutual_information),
-            "incompatibility": None
-            if self.incompatibility() is None
-            else self.standard_error(lambda joint: joint.incompatibility() or 0.0),
+            "incompatibility": None if self.incompatibility() is None else 0.0,
         }
 
     def marginal(self, *axes: int) -> "Joint":
@@ -305,8 +307,8 @@ class Joint(Guessable):
         if not given:
             raise SupportError("a conditional needs given={axis: token}; without one use marginal")
         joint, places = self._placed(given)
-        estimate = self._sketch and self._sketch.derived(
-            [axis], lambda joint: joint.conditional(axis, given=given)
+        estimate = joint._sketch and joint._sketch.conditional(
+            axis, places[1 - axis], lambda other: other.conditional(axis, given=given)
         )
         return Joint.from_scores(
             joint.engine.log_marginal([axis], places),
@@ -596,8 +598,7 @@ class Joint(Guessable):
         scores = torch.tensor([score for _, score in scored], dtype=torch.float64)
         log_probs = self._normalised(cells, scores).tolist()
         if self._sketch is not None:
-            others = [one._log_probs(cells).tolist() for one in self._sketch.replicates()]
-            errors = list(map(spread, log_probs, zip(*others, strict=True)))
+            errors = spread(self._sketch.log_probs(cells)).tolist()
         axes = self.supports
         return [
             Fill(

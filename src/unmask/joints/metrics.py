@@ -13,7 +13,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import SupportError, UnmaskError
-from unmask.joints.form_engine import FormEngine
 from unmask.joints.joint import Joint
 from unmask.logspace import log_sum_exp_by_column, log_zeros
 from unmask.printable import quoted
@@ -172,7 +171,7 @@ def _metrics(
     at_gold = float(joint.scores(slice(a, a + 1))[0, b])
     kl_a = entropies.of_a - sums.cross_a + sums.log_b
     kl_b = entropies.of_b - sums.cross_b + sums.log_a
-    independent = isinstance(joint.engine, FormEngine) and joint.engine.is_independent()
+    independent = joint.engine.is_independent()
     unary = -(2 * at_gold - float(sums.log_a[a]) - float(sums.log_b[b])) / 2
     return PairMetrics(
         pairwise_nll=-(at_gold - float(torch.logsumexp(sums.log_a, dim=0))) / 2,

@@ -1,10 +1,14 @@
 """What a joint of a sketch has beyond its axes: tokens that are not on them, and error bars."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unmask.joints.weighted import Weighted
 from unmask.text.support import Support, Token, place_at_blank
 
 
@@ -26,16 +30,21 @@ Joint = TypeVar("Joint", bound=_HasAxes)
 class Sketched(Generic[Joint]):
     """The whole axes behind a sketch, the joint with further tokens, and its replicates.
 
-    `holding` takes tokens, as places on the whole axes, by blank; a replicate is the same joint
-    from other weights, as another sample might have had them. `missing_entropy` is what the entropy
-    of some blanks, in nats, lacks in the cells of the sketch.
+    `holding` takes tokens, as places on the whole axes, by blank. `log_probs` are those of cells
+    under every weighting of the sketch, a row each and the sample's own first; `summaries` are the
+    summary numbers likewise. A replicate is such a row; `replicates` are joints made of them, for
+    functions of a joint. `missing_entropy` is what the entropy of some blanks, in nats, lacks in
+    the cells of the sketch. `weighted` is there for a joint of both blanks.
     """
 
     whole: tuple[Support, ...]
     holding: Callable[[Mapping[int, int]], Joint]
-    replicates: Callable[[], Sequence[Joint]]
+    log_probs: Callable[[Int[Tensor, "cells blanks"]], Float[Tensor, "weightings cells"]]
+    replicates: Callable[[], Iterable[Joint]]
     diagnostics: Callable[[], Mapping[str, object]]
     missing_entropy: Callable[[Sequence[int]], float] = lambda _: 0.0
+    summaries: Callable[[], Mapping[str, Float[Tensor, " weightings"]]] | None = None
+    weighted: Weighted | None = None
 
     def at(self, joint: Joint, tokens: Mapping[int, Token]) -> tuple[Joint, dict[int, int]]:
         """The joint, with these tokens on its axes, and where they stand there."""
@@ -46,33 +55,53 @@ class Sketched(Generic[Joint]):
         return joint, {axis: joint.supports[axis].index(one) for axis, one in ids.items()}
 
     def marginal(self, axes: Sequence[int], derive: Callable[[Joint], Joint]) -> "Sketched[Joint]":
-        """The same of the distribution of some blanks."""
+        """The same of one of both blanks, or of both in the other order."""
         return replace(
-            self.derived(axes, derive),
+            self._derived(axes, derive, lambda cells: self._marginal(axes, cells)),
             missing_entropy=lambda kept: self.missing_entropy([axes[axis] for axis in kept]),
         )
 
-    def derived(self, axes: Sequence[int], derive: Callable[[Joint], Joint]) -> "Sketched[Joint]":
-        """The same of a distribution of some blanks that is computed from the joint's."""
+    def conditional(
+        self, axis: int, place: int, derive: Callable[[Joint], Joint]
+    ) -> "Sketched[Joint]":
+        """The same of one of both blanks, given a place of the other."""
+        assert self.weighted is not None
+        weighted = self.weighted
+        return self._derived(
+            [axis], derive, lambda cells: weighted.log_conditionals(axis, place)[:, cells[:, 0]]
+        )
 
+    def _marginal(self, axes: Sequence[int], cells: Tensor) -> Tensor:
+        if len(axes) == 2:
+            return self.log_probs(cells[:, list(axes)])
+        assert self.weighted is not None
+        return self.weighted.log_marginals(axes[0])[:, cells[:, 0]]
+
+    def _derived(
+        self,
+        axes: Sequence[int],
+        derive: Callable[[Joint], Joint],
+        log_probs: Callable[[Tensor], Tensor],
+    ) -> "Sketched[Joint]":
         def holding(places: Mapping[int, int]) -> Joint:
             return derive(self.holding({axes[axis]: place for axis, place in places.items()}))
 
         return Sketched(
             tuple(self.whole[axis] for axis in axes),
             holding,
-            lambda: [derive(one) for one in self.replicates()],
+            log_probs,
+            lambda: map(derive, self.replicates()),
             self.diagnostics,
         )
 
 
-def spread(value: float, others: Sequence[float]) -> float:
-    """How far replicates are from a value: the root of the mean square, a standard error.
+def spread(values: Tensor) -> Tensor:
+    """How far replicates are from the first row: the root of the mean square, a standard error.
 
     Widened: replicates know only what was drawn, and the rare token that was not and carries much
     is in none of them.
     """
-    squares = math.fsum((other - value) ** 2 for other in others)
-    error = _WIDENED * math.sqrt(squares / max(1, len(others)))
+    squares = (values[1:] - values[0]).square().sum(dim=0) / max(1, len(values) - 1)
+    errors = _WIDENED * squares.sqrt()
     # what differs by rounding alone was not sampled
-    return error if error < _ROUNDING else math.hypot(error, _LEAST_ERROR)
+    return torch.where(errors < _ROUNDING, errors, errors.hypot(errors.new_tensor(_LEAST_ERROR)))

@@ -4,23 +4,22 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from unmask.arguments import Options
 from unmask.constructions import CONSTRUCTIONS, build, construction
-from unmask.constructions.incompatibility import agreement
 from unmask.errors import MethodError, SupportError
 from unmask.joints.agreement import Agreement
 from unmask.joints.engine import Engine
 from unmask.joints.joint import Joint
-from unmask.joints.sketched import Sketched
-from unmask.lazy import computed_once
+from unmask.joints.sketched import Sketched, spread
+from unmask.joints.weighted import Weighted
 from unmask.queries.cost import Cost
 from unmask.settings import Settings, Sketch
 from unmask.tables.law import Law
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.sketch import NO_PROBES, REPLICATES, SketchedPair
+from unmask.tables.sketch import NO_PROBES, Probes, SketchedPair
 
 # contexts per blank of the first sketch, and how much larger every further one is: on dev pairs
 # the error bars of smaller ones were too short
@@ -31,6 +30,8 @@ _FEWEST = 50
 _RESIDUAL = 1e-8
 # the fills whose standard errors are held to the precision
 _LISTED = 10
+# tables of pairs of contexts that are held at once
+_TABLES, _TABLES_PER_METHOD = 12, 3
 
 
 _INSTEAD = "give support='vocabulary', which runs all of it, or candidates, such as support=300"
@@ -67,8 +68,7 @@ def cost_of_sketch(
     return Cost(
         min(sketch.max_passes, 2 * size + 1),
         length,
-        # the rows and the replicates, and both tables of the contexts
-        _held_bytes(size, shape, methods) + 16 * size**2,
+        _held_bytes(size, shape, methods),
         storage="dense",
         storage_why="the contexts of a sketch are few",
         at_most=sketch.precision is not None,
@@ -112,8 +112,9 @@ def precise_joints(
         pair.grow(size)
         if not _is_built(size, limit, sketch):
             continue
-        joints = {name: _Built(pair, name, given).joint() for name, given in methods.items()}
-        error = max(_largest_error(joint, fill) for joint in joints.values())
+        builts = [_Built.of(pair, name, options) for name, options in methods.items()]
+        joints = {built.method: built.joint() for built in builts}
+        error = max(_error(built, joints[built.method], fill) for built in builts)
         reached = sketch.precision is None or error <= sketch.precision
         # an error that is small once may be small by luck: it must be small with fresh weights too
         times_reached += reached
@@ -151,11 +152,11 @@ def joint_at(
     says how far they can be trusted.
     """
     certain = [[axis.index(one)] for axis, one in zip(whole.supports, fill, strict=True)]
-    pair = SketchedPair(whole, seed=sketch.seed, given=certain)
+    pair = SketchedPair(whole, seed=sketch.seed, given=certain, replicates=0)
     most = min(_most_contexts(whole.shape, sketch, whole.settings, 1), max(whole.shape))
     for size in _sizes(_FEWEST, most):
         pair.grow(size)
-    return _Built(pair, method, {}).joint(), pair
+    return _Built.of(pair, method, {}).joint(), pair
 
 
 def joints_at(
@@ -174,108 +175,159 @@ def joints_at(
     growing = needs_sketch(methods, whole.shape) or list(methods)
     joints = precise_joints({name: methods[name] for name in growing}, pair, sketch, fill)
     return {
-        name: joints[name] if name in joints else _Built(pair, name, given).joint()
+        name: joints[name] if name in joints else _Built.of(pair, name, given).joint()
         for name, given in methods.items()
     }, pair
 
 
 def _held_bytes(size: int, shape: tuple[int, ...], methods: int) -> int:
-    """Rows of the vocabulary in float32, and of every construction its replicates in float64."""
-    return 4 * sum(shape) * size + 8 * REPLICATES * methods * size**2
+    """Rows of the vocabulary in float32, and tables of pairs of contexts in float64."""
+    return 4 * sum(shape) * size + 8 * _tables_held(methods) * size**2
+
+
+def _tables_held(methods: int) -> int:
+    """Tables of pairs of contexts: those of the law and of J, and of every construction."""
+    return _TABLES + _TABLES_PER_METHOD * methods
 
 
 def _most_contexts(shape: tuple[int, ...], sketch: Sketch, settings: Settings, methods: int) -> int:
     """How many contexts per blank the passes allow, and the memory."""
-    rows, replicates = 4 * sum(shape), 8 * REPLICATES * methods
+    rows, tables = 4 * sum(shape), 8 * _tables_held(methods)
     # the largest size whose bytes are within the limit
-    root = math.isqrt(rows**2 + 4 * replicates * settings.memory_limit)
-    return max(2, min((sketch.max_passes - 1) // 2, (root - rows) // (2 * replicates)))
+    root = math.isqrt(rows**2 + 4 * tables * settings.memory_limit)
+    return max(2, min((sketch.max_passes - 1) // 2, (root - rows) // (2 * tables)))
 
 
-def _largest_error(joint: Joint, fill: tuple[int, int] | None) -> float:
+def _error(built: "_Built", joint: Joint, fill: tuple[int, int] | None) -> float:
+    """The stated error of a fill, or the root mean square of those of the likeliest."""
     if fill is not None:
-        return joint.standard_error(lambda one: one.log_prob(*fill))
+        return float(spread(built.log_probs(fill)))
     errors = [one.error or 0.0 for one in joint.top(min(_LISTED, math.prod(joint.shape)))]
     return math.sqrt(math.fsum(error**2 for error in errors) / len(errors))
 
 
-def tables_of(
-    pair: SketchedPair, *, replicate: int | None = None, probes: Sequence[Sequence[int]] = NO_PROBES
-) -> PairTables:
+def tables_of(pair: SketchedPair) -> PairTables:
     """The tables of a sketch, with estimates of their law and of J from whole rows."""
-    sampled = pair.sampled(replicate=replicate, probes=probes)
-    log_a, log_b = (torch.from_numpy(np.log(masses)) for masses in sampled.masses)
+    sampled = pair.sampled()
+    log_a, log_b = (masses[0].log() for masses in sampled.masses)
+    residual = float(sampled.residuals[0])
     law = Law(
         (log_b[None], log_a[:, None]),
         passes=0,
-        residual=sampled.residual,
-        converged=sampled.residual < _RESIDUAL,
-        incompatibility=sampled.incompatibility,
+        residual=residual,
+        converged=residual < _RESIDUAL,
+        incompatibility=lambda: float(sampled.incompatibility()),
     )
-    return pair.tables(replicate=replicate, probes=probes, law=law)
+    return pair.tables(law)
 
 
 @dataclass(frozen=True, eq=False)
 class _Built:
-    """One construction over a sketch, or a replicate of it, with tokens besides."""
+    """One construction over a sketch, with tokens besides, or a replicate of it by its number."""
 
     pair: SketchedPair
     method: str
     options: Mapping[str, object]
-    probes: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
-    replicate: int | None = None
+    probes: Probes
+    weighted: Weighted
+    number: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        pair: SketchedPair,
+        method: str,
+        options: Mapping[str, object],
+        probes: Probes = NO_PROBES,
+        number: int = 0,
+    ) -> "_Built":
+        """The construction under every weighting."""
+        sampled = pair.sampled(probes)
+        law, masked = (
+            (second[:, None], first[:, :, None])
+            for first, second in ([m.log() for m in sampled.masses], pair.masked(sampled))
+        )
+        form = construction(method).sketched
+        assert form is not None
+        weighted = Weighted(form(law, masked, **options), sampled)
+        return cls(pair, method, options, probes, weighted, number)
 
     def joint(self) -> Joint:
-        """The joint. Of a replicate its table alone is kept: there are many of them."""
-        tables = self._tables()
+        """The joint: a table of the masses of its cells."""
+        whole, weighted, sampled = self.pair.whole, self.weighted, self.weighted.sampled
         sketch = Sketched(
-            self.pair.whole.supports,
+            whole.supports,
             self.holding,
+            weighted.log_probs,
             self.replicates,
             self.pair.diagnostics,
             self.missing_entropy,
+            self.summaries,
+            weighted,
         )
-        joint = build(self.method, tables, self.options, sketch)
-        if self.replicate is None:
-            return joint
+        table = weighted.scores(self.number)
         return Joint(
-            Engine.of_table(joint.scores(slice(0, tables.shape[0]))),
-            tables.supports,
+            Engine.of_table(table, independent=weighted.is_independent()),
+            self.pair.supports(sampled, self.number),
             method=self.method,
+            diagnostics={
+                "tables": "dense",
+                "passes": 0,
+                "converged": self._is_solved(),
+                "residual": float(sampled.residuals[self.number]),
+            },
             agreement=self._agreement,
             sketch=sketch,
         )
 
-    def _tables(self) -> PairTables:
-        return tables_of(self.pair, replicate=self.replicate, probes=self.probes)
+    def log_probs(self, fill: tuple[int, int]) -> Tensor:
+        """The log-probability of a fill on the axes, under every weighting."""
+        sides = self.weighted.sampled.sides
+        places = [
+            axis.index(token) for axis, token in zip(self.pair.whole.supports, fill, strict=True)
+        ]
+        cell = [
+            int(torch.searchsorted(side.places, place))
+            for side, place in zip(sides, places, strict=True)
+        ]
+        return self.weighted.log_probs(torch.tensor([cell]))[:, 0]
+
+    def _is_solved(self) -> bool:
+        return float(self.weighted.sampled.residuals[self.number]) < _RESIDUAL
 
     def _agreement(self) -> Agreement | None:
-        return agreement(self._tables())
+        if not self._is_solved():
+            return None
+        some = slice(self.number, self.number + 1)
+        return Agreement(float(self.pair.sampled().incompatibility(some)))
+
+    def summaries(self) -> dict[str, Tensor]:
+        """Entropy and mutual information in nats, and J in bits, under every weighting."""
+        missing, cells = self.pair.missing_entropies, self.weighted.entropies
+        entropy = cells[2] + missing.both
+        alone = cells[0] + missing.blanks[0] + cells[1] + missing.blanks[1]
+        return {
+            "entropy": entropy,
+            "mutual_information": (alone - entropy).clamp(min=0.0),
+            "incompatibility": self.pair.sampled().incompatibilities,
+        }
 
     def missing_entropy(self, axes: Sequence[int]) -> float:
         """What the entropy of some blanks lacks in the cells of the sketch."""
-        pair, number = self.pair, self.replicate
-        missing = pair.missing_entropy if number is None else pair.missing_entropies[1 + number]
-        return missing.both if len(axes) == 2 else missing.blanks[axes[0]]
+        missing = self.pair.missing_entropies
+        values = missing.both if len(axes) == 2 else missing.blanks[axes[0]]
+        return float(values[self.number])
 
-    def replicates(self) -> list[Joint]:
+    def replicates(self) -> Iterator[Joint]:
         """The joint as other samples might have given it; a replicate has none of its own."""
-        return self._replicates if self.replicate is None else []
-
-    @computed_once
-    def _replicates(self) -> list[Joint]:
-        replicates = []
-        # watched and cancelled like sweeps over tables: of a large sketch they take seconds
-        with self.pair.whole.bar("error bars", REPLICATES) as bar:
-            for number in range(REPLICATES):
-                # by an object of its own: one that kept itself would live until a collection
-                replicates.append(replace(self, replicate=number).joint())
-                bar.update(1)
-        return replicates
+        count = 1 if self.number else len(self.weighted.log_normalizers)
+        for number in range(1, count):
+            yield replace(self, number=number).joint()
 
     def holding(self, places: Mapping[int, int]) -> Joint:
         """The joint with further tokens on its axes: up to a forward pass for each."""
         first, second = (
             (*self.probes[axis], *([places[axis]] if axis in places else [])) for axis in (0, 1)
         )
-        return replace(self, probes=(first, second)).joint()
+        built = _Built.of(self.pair, self.method, self.options, (first, second), self.number)
+        return built.joint()

@@ -1,7 +1,7 @@
 """The contexts of one blank of a sketch: its head, its weighted sample, and tokens beside them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -45,8 +45,8 @@ class Side:
             torch.cat([self.tail, torch.zeros(len(new), dtype=torch.bool)])[order],
         )
 
-    def replicate(self, generator: torch.Generator) -> "Side":
-        """Weights that vary as those of other samples would.
+    def reweighted(self, generator: torch.Generator) -> Float[Tensor, " size"]:
+        """Logarithms of weights that vary as those of other samples would.
 
         A token that stands for w others was drawn with probability 1 / w: multiplying its weight by
         a factor of mean one and variance 1 - 1 / w gives every sum the variance of the sample.
@@ -57,4 +57,4 @@ class Side:
         factors = 1.0 + (-torch.expm1(-log_w)).sqrt() * other
         changed = self.log_weights.clone()
         changed[self.tail] = log_w + factors.clamp(min=1e-12).log()
-        return replace(self, log_weights=changed)
+        return changed

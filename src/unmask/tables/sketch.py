@@ -18,12 +18,10 @@ that can be trusted.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 
 from unmask.lazy import computed_once
@@ -33,6 +31,7 @@ from unmask.tables.pair_tables import PairTables
 from unmask.tables.sampled import PairEntropies, Sampled, row_entropies
 from unmask.tables.side import Side
 from unmask.tables.source import MaskedMarginals
+from unmask.text.support import Support
 
 # contexts per blank of the first sweep, by which the others are proposed
 _FIRST = 25
@@ -47,11 +46,11 @@ _HEAD = 0.5
 _WANTED, _PARTNERS, _TURNS = 0.2, 0.15, 2
 # other weights that the sample might have had
 REPLICATES = 32
+_LEAST_LOG = -1e4
 
-
-# by outcome: log cells of the contexts that ran, and the log mass of each row beyond the head
-Cells = list[tuple[Tensor, Tensor]]
-NO_PROBES: tuple[tuple[int, ...], ...] = ((), ())
+# tokens of both blanks that have a probability and no weight in sums
+Probes = tuple[tuple[int, ...], tuple[int, ...]]
+NO_PROBES: Probes = ((), ())
 
 
 class SketchedPair:
@@ -62,9 +61,15 @@ class SketchedPair:
     """
 
     def __init__(
-        self, whole: PairTables, *, seed: int = 0, given: Sequence[Sequence[int]] = ((), ())
+        self,
+        whole: PairTables,
+        *,
+        seed: int = 0,
+        given: Sequence[Sequence[int]] = ((), ()),
+        replicates: int = REPLICATES,
     ) -> None:
         self.whole, self._seed, self._given = whole, seed, given
+        self._replicates = replicates
         masked = whole.masked
         self._masked = [log.cpu().double().exp() for log in (masked.log_a, masked.log_b)]
         self._proposal = list(self._masked)
@@ -73,13 +78,13 @@ class SketchedPair:
         self._rows: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
         # how likely the context that wants it most makes each token, as a logarithm
         self._wanted = [torch.full(log.shape, -math.inf) for log in self._masked]
-        # what tables are made of, by probes
-        self._gathered: dict[tuple[tuple[int, ...], ...], _Gathered] = {}
+        # the contexts and their weights, by probes
+        self._gathered: dict[Probes, Sampled] = {}
 
     @property
     def sides(self) -> tuple[Side, Side]:
         """The contexts of both blanks."""
-        return self._gathered[NO_PROBES].samples[None].sides
+        return self._gathered[NO_PROBES].sides
 
     @property
     def forward_passes(self) -> int:
@@ -116,16 +121,14 @@ class SketchedPair:
         for blank, side in enumerate((first, second)):
             self._run(blank, side.places.tolist())
         self._gathered = {NO_PROBES: self._gather((first, second))}
-        for name in ("missing_entropies", "missing_entropy"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("missing_entropies", None)
 
     def _likeliest(self, blank: int, count: int, without: Sequence[int]) -> list[int]:
         if count <= 0:
             return []
         left = self._proposal[blank].clone()
         left[list(without)] = -1.0
-        order = torch.sort(left, descending=True, stable=True).indices
-        return order[: min(count, len(left) - len(without))].tolist()
+        return _highest(left, min(count, len(left) - len(without)))
 
     def _partners(self, blank: int, without: Sequence[int], count: int) -> list[int]:
         """Tokens that one context of the other blank wants, best first."""
@@ -133,8 +136,7 @@ class SketchedPair:
             return []
         wanted = self._wanted[blank].clone()
         wanted[list(without)] = -math.inf
-        best = torch.sort(wanted, descending=True, stable=True)
-        return best.indices[:count][best.values[:count] >= math.log(_WANTED)].tolist()
+        return _highest(wanted, min(count, int((wanted >= math.log(_WANTED)).sum())))
 
     def _run(self, blank: int, contexts: Sequence[int]) -> None:
         """Run the rows of these contexts."""
@@ -174,23 +176,32 @@ class SketchedPair:
         bar = best.values[count] if count < len(best.values) else priority.new_zeros(())
         return Side.of(head, drawn, (bar / left[drawn]).clamp(min=1.0).log())
 
-    def _gather(self, sides: tuple[Side, Side]) -> "_Gathered":
-        cells = []
-        for outcome in (0, 1):
-            side, contexts = sides[outcome], sides[1 - outcome].places.tolist()
-            rows = self._rows[1 - outcome]
-            certain = side.places[side.certain]
-            inside, beyond = [], []
-            for context in contexts:
-                row = rows[context].double()
-                inside.append(row[side.places])
-                row[certain] = -torch.inf
-                beyond.append(torch.logsumexp(row, dim=0))
-            cells.append((torch.stack(inside), torch.stack(beyond)))
-        return _Gathered(cells, {None: Sampled(sides, *_probabilities(cells))})
+    def _gather(self, sides: tuple[Side, Side]) -> Sampled:
+        """These contexts under the weights of the sample, and of every replicate."""
+        given, left = [], []
+        for blank, other in enumerate(reversed(sides)):
+            rows = torch.stack([self._rows[blank][c] for c in sides[blank].places.tolist()])
+            # what is impossible in float32 is unlikely here: logarithms stay finite
+            given.append(rows[:, other.places].double().clamp(min=_LEAST_LOG))
+            # summed, not subtracted from one: a small rest has few digits left
+            beyond = rows.exp_()
+            beyond[:, other.places[other.certain]] = 0.0
+            left.append(beyond.sum(dim=1, dtype=torch.float64))
+        log_weights: list[list[Tensor]] = [[side.log_weights] for side in sides]
+        for number in range(self._replicates):
+            # a generator each: a sample of another size changes no weight of the others
+            generator = torch.Generator().manual_seed(
+                (self._seed * REPLICATES + number + 1) % 2**63
+            )
+            for side, weights in zip(sides, log_weights, strict=True):
+                weights.append(side.reweighted(generator))
+        signs = torch.tensor([0.0, *((-1.0) ** n for n in range(self._replicates))])
+        return Sampled(
+            sides, given, left, [torch.stack(one) for one in log_weights], signs.double()
+        )
 
-    def _with(self, probes: tuple[tuple[int, ...], ...]) -> "_Gathered":
-        """The sides and cells with probes; the last ones are kept, for the replicates."""
+    def sampled(self, probes: Probes = NO_PROBES) -> Sampled:
+        """The contexts under all weights, with probes on their axes; the last ones are kept."""
         if probes not in self._gathered:
             for blank in (0, 1):
                 self._run(blank, probes[blank])
@@ -199,72 +210,51 @@ class SketchedPair:
             self._gathered = {NO_PROBES: self._gathered[NO_PROBES], probes: self._gather(probed)}
         return self._gathered[probes]
 
-    def sampled(
-        self, *, replicate: int | None = None, probes: Sequence[Sequence[int]] = NO_PROBES
-    ) -> Sampled:
-        """The contexts with their weights: those of the sample, or of a replicate."""
-        samples = self._with(tuple(map(tuple, probes))).samples
-        if replicate not in samples:
-            generator = torch.Generator().manual_seed(
-                (self._seed * REPLICATES + (replicate or 0) + 1) % 2**63
-            )
-            first, second = samples[None].sides
-            samples[replicate] = samples[None].weighted(
-                (first.replicate(generator), second.replicate(generator)),
-                sign=(-1) ** (replicate or 0),
-            )
-        return samples[replicate]
-
     @computed_once
-    def missing_entropies(self) -> list[PairEntropies]:
-        """What sampled cells lack of the entropies of whole rows; first without a replicate."""
-        return self._missing([None, *range(REPLICATES)])
-
-    @computed_once
-    def missing_entropy(self) -> PairEntropies:
-        """The same without replicates, which take far longer."""
-        return self._missing([None])[0]
-
-    def _missing(self, numbers: Sequence[int | None]) -> list[PairEntropies]:
-        samples = [self.sampled(replicate=number) for number in numbers]
+    def missing_entropies(self) -> PairEntropies:
+        """The entropies of whole rows less those of sampled cells, under every weighting."""
+        sampled = self.sampled()
         rows = [
             [self._rows[t][c] for c in side.places.tolist()] for t, side in enumerate(self.sides)
         ]
-        cells = self._gathered[NO_PROBES].cells
-        return [
-            whole - one.cell_entropies([_masses(cells[1 - t], one.sides[1 - t]) for t in (0, 1)])
-            for one, whole in zip(samples, row_entropies(samples, rows), strict=True)
-        ]
+        return row_entropies(sampled, rows) - sampled.cell_entropies()
 
-    def tables(
-        self,
-        *,
-        replicate: int | None = None,
-        probes: Sequence[Sequence[int]] = NO_PROBES,
-        law: Law | None = None,
-    ) -> PairTables:
-        """The tables of masses; with the weights of a replicate, or with probes."""
-        sides = self.sampled(replicate=replicate, probes=probes).sides
-        cells = self._with(tuple(map(tuple, probes))).cells
-        logs = [_masses(cells[outcome], sides[outcome]) for outcome in (0, 1)]
+    def masked(self, sampled: Sampled) -> list[Tensor]:
+        """Log masses of both blanks with both masked, under every weighting."""
         masked = []
-        for blank, side in enumerate(sides):
-            own = self._masked[blank].log()
-            held = own.clone()
-            held[side.places[side.certain]] = -torch.inf
-            tail = torch.logsumexp(held, dim=0)
-            masked.append(_masses((own[side.places][None], tail[None]), side)[0])
-        first, second = (
-            replace(self.whole.supports[t].part(side.places.tolist()), log_weights=side.log_weights)
-            for t, side in enumerate(sides)
-        )
+        for blank, side in enumerate(sampled.sides):
+            log_p = self._masked[blank].log()
+            beyond = log_p.clone()
+            beyond[side.places[side.certain]] = -torch.inf
+            log_masses = log_p[side.places] + sampled.log_weights[blank]
+            if side.tail.any():
+                log_tail = torch.log_softmax(log_masses[:, side.tail], dim=1)
+                log_masses[:, side.tail] = log_tail + torch.logsumexp(beyond, dim=0)
+            masked.append(torch.log_softmax(log_masses.clamp(min=_LEAST_LOG), dim=1))
+        return masked
+
+    def tables(self, law: Law | None = None) -> PairTables:
+        """The tables of masses under the weights of the sample, with their law if it is known."""
+        sampled = self.sampled()
+        first, second = (_log_masses(sampled, blank) for blank in (0, 1))
+        masked = self.masked(sampled)
         return PairTables.from_logits(
-            DenseLogits(logs[0].T.contiguous()),
-            DenseLogits(logs[1]),
-            supports=(first, second),
-            marginals=MaskedMarginals(masked[0], masked[1]),
+            DenseLogits(second.T.contiguous()),
+            DenseLogits(first),
+            supports=self.supports(sampled),
+            marginals=MaskedMarginals(masked[0][0], masked[1][0]),
             law=law,
         )
+
+    def supports(self, sampled: Sampled, number: int = 0) -> tuple[Support, Support]:
+        """The axes of a joint of these contexts, under one weighting."""
+        first, second = (
+            replace(whole.part(side.places.tolist()), log_weights=log_weights[number])
+            for whole, side, log_weights in zip(
+                self.whole.supports, sampled.sides, sampled.log_weights, strict=True
+            )
+        )
+        return first, second
 
     def diagnostics(self) -> dict[str, object]:
         """What has run, and how many tokens are certain and drawn."""
@@ -275,29 +265,21 @@ class SketchedPair:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class _Gathered:
-    """The cells of some sides, and samples of them: None is the sample itself, else replicates."""
-
-    cells: Cells
-    samples: dict[int | None, Sampled]
-
-
-def _probabilities(cells: Cells) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-    """By context's blank instead of by outcome, and without logarithms."""
-    swapped = cells[::-1]
-    return [inside.exp().numpy() for inside, _ in swapped], [m.exp().numpy() for _, m in swapped]
+def _highest(values: Float[Tensor, " size"], count: int) -> list[int]:
+    """The places of the highest values, best first; ties go to the lower place."""
+    if count <= 0:
+        return []
+    # a sort of the whole vocabulary would take longer than all else that a proposal takes
+    places = torch.nonzero(values >= torch.topk(values, count).values[-1])[:, 0]
+    order = torch.sort(values[places], descending=True, stable=True).indices[:count]
+    ranked: list[int] = places[order].tolist()
+    return ranked
 
 
-def _masses(
-    cells: tuple[Float[Tensor, "contexts outcomes"], Float[Tensor, " contexts"]], side: Side
-) -> Float[Tensor, "contexts outcomes"]:
-    """Log masses that sum to one: the head unchanged, the rest distributed by weight."""
-    log_p, log_left = cells
-    if not side.tail.any():
-        return torch.log_softmax(log_p + side.log_weights, dim=1)
-    tail = torch.log_softmax(log_p[:, side.tail] + side.log_weights[side.tail], dim=1)
-    log_masses = log_p + side.log_weights
-    log_masses[:, side.tail] = tail + log_left[:, None]
-    # what is impossible in float32 is unlikely here: logarithms stay finite
-    return torch.log_softmax(log_masses.clamp(min=-1e4), dim=1)
+def _log_masses(sampled: Sampled, blank: int) -> Float[Tensor, "contexts outcomes"]:
+    """Log masses of the other blank's tokens, given each of one, under the sample's weights."""
+    tail = sampled.sides[1 - blank].tail
+    of_head, of_tail = (factor[0][:, None] for factor in sampled.factors(blank))
+    log_masses = sampled.log_given[blank] + sampled.log_weights[1 - blank][0]
+    log_masses = log_masses + torch.where(tail, of_tail, of_head).log()
+    return torch.log_softmax(log_masses.clamp(min=_LEAST_LOG), dim=1)

@@ -1,0 +1,175 @@
+"""A joint of two blanks under many weightings of a sketch at once, the sample's own first.
+
+A cell is a product of the model's probabilities, which all weightings share, and of what its row
+and its column give. So sums over the cells of all weightings are products of a few matrices, and a
+replicate is a row of them; nobody builds a joint of it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from unmask.joints.forms import Form, Product
+from unmask.lazy import computed_once
+from unmask.tables.sampled import Numbers, Sampled, Vectors
+
+Table = Float[Tensor, "a b"]
+
+
+class Weighted:
+    """The joint that a form gives over the masses of a sketch, under every weighting.
+
+    Factors of the form have the weightings as a further first axis.
+    """
+
+    def __init__(self, form: Form, sampled: Sampled) -> None:
+        self.form, self.sampled = form, sampled
+        self._terms = [_Term.of(product, sampled) for product in _products(form)]
+
+    def is_independent(self) -> bool:
+        """Whether the blanks are independent of each other: no table matters."""
+        return isinstance(self.form, Product) and not any(self.form.powers)
+
+    @computed_once
+    def _log_sums(self) -> tuple[Vectors, Vectors]:
+        """Unnormalised masses of each blank's tokens."""
+        each = [term.log_sums() for term in self._terms]
+        first, second = (torch.stack(sums).logsumexp(dim=0) for sums in zip(*each, strict=True))
+        return first, second
+
+    @computed_once
+    def log_normalizers(self) -> Numbers:
+        """The logarithms of the sums of all exponentiated scores."""
+        return self._log_sums[0].logsumexp(dim=1)
+
+    def scores(self, number: int) -> Table:
+        """The unnormalised log masses of all cells, under one weighting."""
+        return torch.stack([term.scores(number) for term in self._terms]).logsumexp(dim=0)
+
+    def log_probs(self, cells: Int[Tensor, "cells 2"]) -> Float[Tensor, "weightings cells"]:
+        """Log-probabilities of pairs of tokens, each on its own and not for what it represents."""
+        scores = torch.stack([term.scores_of(cells) for term in self._terms]).logsumexp(dim=0)
+        log_weights = [log[:, cells[:, t]] for t, log in enumerate(self.sampled.log_weights)]
+        return scores - self.log_normalizers[:, None] - log_weights[0] - log_weights[1]
+
+    def log_marginals(self, blank: int) -> Vectors:
+        """Log-probabilities of one blank's tokens."""
+        log_masses = self._log_sums[blank] - self.log_normalizers[:, None]
+        return log_masses - self.sampled.log_weights[blank]
+
+    def log_conditionals(self, blank: int, place: int) -> Vectors:
+        """Log-probabilities of one blank's tokens given a token of the other."""
+        own = torch.arange(len(self.sampled.sides[blank].places))
+        other = torch.full_like(own, place)
+        pairs = torch.stack([own, other] if blank == 0 else [other, own], dim=1)
+        log_masses = self.log_probs(pairs) + self.sampled.log_weights[blank]
+        log_total = log_masses.logsumexp(dim=1, keepdim=True)
+        return log_masses - log_total - self.sampled.log_weights[blank]
+
+    @computed_once
+    def entropies(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Of each blank and of both, in nats, from the cells."""
+        spread, each = [], []
+        for sums, log_weights in zip(self._log_sums, self.sampled.log_weights, strict=True):
+            log_masses = sums - self.log_normalizers[:, None]
+            masses = log_masses.exp()
+            spread.append((masses * log_weights).sum(dim=1))
+            each.append(spread[-1] - (masses * log_masses).sum(dim=1))
+        of_cells = []
+        for number, log_normalizer in enumerate(self.log_normalizers):
+            # what has no mass adds nothing
+            log_p = (self.scores(number) - log_normalizer).clamp(min=-1e4)
+            of_cells.append(-(log_p.exp() * log_p).sum())
+        return each[0], each[1], torch.stack(of_cells) + spread[0] + spread[1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Term:
+    """A product: the part of its cells that all weightings share, and what differs.
+
+    What a row gives to a cell differs between the head and the tail of the columns, which are
+    normalised apart, and the other way round.
+    """
+
+    shared: Table
+    by_row: Sequence[Vectors]
+    by_column: Sequence[Vectors]
+    tails: tuple[Bool[Tensor, " a"], Bool[Tensor, " b"]]
+
+    @classmethod
+    def of(cls, product: Product, sampled: Sampled) -> "_Term":
+        """The product over the masses of a sketch."""
+        shared = torch.zeros_like(sampled.log_given[0])
+        like = sampled.log_weights
+        base = [torch.zeros_like(like[0]), torch.zeros_like(like[1])]
+        for factor in product.log_factors:
+            if factor.shape[-1] == 1:
+                base[0] = base[0] + factor[..., 0]
+            else:
+                base[1] = base[1] + factor[..., 0, :]
+        # by the blank, then for the head and for the tail of the other
+        each = [[base[0], base[0]], [base[1], base[1]]]
+        for outcome, power in enumerate(product.powers):
+            if power:
+                given = 1 - outcome
+                log_q = sampled.log_given[given]
+                shared = shared + power * (log_q if given == 0 else log_q.T)
+                each[outcome] = [one + power * like[outcome] for one in each[outcome]]
+                # of a context: how masses of the outcome's head and tail are scaled
+                factors = sampled.factors(given)
+                each[given] = [
+                    one + power * factor.log()
+                    for one, factor in zip(each[given], factors, strict=True)
+                ]
+        first, second = (side.tail for side in sampled.sides)
+        return cls(shared, each[0], each[1], (first, second))
+
+    def scores(self, number: int) -> Table:
+        """All cells under one weighting."""
+        row, column = ([part[number] for part in one] for one in (self.by_row, self.by_column))
+        tail_a, tail_b = self.tails
+        scores = self.shared + torch.where(tail_b, row[1][:, None], row[0][:, None])
+        return scores + torch.where(tail_a[:, None], column[1], column[0])
+
+    def scores_of(self, cells: Int[Tensor, "cells 2"]) -> Float[Tensor, "weightings cells"]:
+        """Some cells under every weighting."""
+        a, b = cells.T
+        row = torch.where(self.tails[1][b], self.by_row[1][:, a], self.by_row[0][:, a])
+        column = torch.where(self.tails[0][a], self.by_column[1][:, b], self.by_column[0][:, b])
+        return self.shared[a, b] + row + column
+
+    def log_sums(self) -> tuple[Vectors, Vectors]:
+        """Log-sums over the other blank."""
+        shared = self.shared.exp()
+        tops = [
+            torch.stack(list(one)).amax(dim=(0, 2))[:, None]
+            for one in (self.by_row, self.by_column)
+        ]
+        sums = [torch.zeros_like(self.by_row[0]), torch.zeros_like(self.by_column[0])]
+        for (in_a, column), (in_b, row) in self._blocks():
+            left = torch.where(in_a, (row - tops[0]).exp(), 0.0)
+            right = torch.where(in_b, (column - tops[1]).exp(), 0.0)
+            sums[0] += left * (right @ shared.T)
+            sums[1] += right * (left @ shared)
+        first, second = (total.log() + tops[0] + tops[1] for total in sums)
+        return first, second
+
+    def _blocks(self) -> Iterator[tuple[tuple[Tensor, Vectors], tuple[Tensor, Vectors]]]:
+        """Heads and tails of rows with the columns' part, by heads and tails of columns."""
+        for in_a, column in zip((~self.tails[0], self.tails[0]), self.by_column, strict=True):
+            for in_b, row in zip((~self.tails[1], self.tails[1]), self.by_row, strict=True):
+                if bool(in_a.any()) and bool(in_b.any()):
+                    yield (in_a, column), (in_b, row)
+
+
+def _products(form: Form) -> list[Product]:
+    """The products that a form is the sum of."""
+    if isinstance(form, Product):
+        return [form]
+    blanks = range(len(form.log_times))
+    if form.log_over is not None:
+        raise ValueError("a sum that is divided by another is no sum of products")
+    return [Product(tuple(float(s == t) for s in blanks), (form.log_times[t],)) for t in blanks]
