@@ -12,16 +12,18 @@ axis are the weightings, the sample's own first, and none is computed one by one
 Knows nothing of models, constructions or joints.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Float32
+from jaxtyping import Float, Float32, Int
 from torch import Tensor
 
 from unmask.lazy import computed_once
 from unmask.tables.side import Side
 
+# densities of contexts of some weightings, by their numbers, to those of outcomes
+Step = Callable[[Tensor, Tensor], Tensor]
 # one number, one per context, or one per pair of contexts, for each weighting
 Numbers = Float[Tensor, " weightings"]
 Vectors = Float[Tensor, "weightings _"]
@@ -31,7 +33,7 @@ Matrices = Float[Tensor, "weightings _ _"]
 _TRUSTED = 2.0
 # the law is solved to this relative residual
 _TOLERANCE = 1e-10
-_POWER_STEPS, _MOST_STEPS, _INNER_STEPS = 20, 30, 3
+_FIRST_STEPS, _SPAN, _MOST_ROUNDS, _SPANNED = 3, 16, 20, 1e-14
 # what a context that was not drawn may add, for a mass as that of a drawn one: bits of J, nats of
 # the entropy of a blank and of both together. Chosen on dev pairs
 _UNSEEN_BITS, _UNSEEN_BLANK, _UNSEEN_BOTH = 0.5, 0.8, 1.1
@@ -90,15 +92,13 @@ class Sampled:
     @computed_once
     def densities(self) -> tuple[Vectors, Vectors]:
         """The stationary probability of every token that ran."""
-        firsts, seconds, residuals = [], [], []
-        for some in self.chunks():
-            flows = [self._inflow(1, some), self._inflow(0, some)]
-            first, residual = stationary(flows[0] @ flows[1])
-            firsts.append(first)
-            seconds.append(_images(first, flows[0]))
-            residuals.append(residual)
-        self._residuals = torch.cat(residuals)
-        laws = torch.cat(firsts), torch.cat(seconds)
+        flows = [self._flow(outcome) for outcome in (0, 1)]
+        first, self._residuals = stationary(
+            lambda laws, which: flows[0](flows[1](laws, which), which),
+            torch.ones_like(self._weights[0]),
+        )
+        every = torch.arange(len(first))
+        laws = first, flows[1](first, every)
         scales = self._scales(*laws)
         return scales[0][:, None] * laws[0], scales[1][:, None] * laws[1]
 
@@ -113,16 +113,27 @@ class Sampled:
         tail = self._tails[1 - blank]
         return self._weights[1 - blank][:, tail] @ self.given[blank][:, tail].T
 
-    def _inflow(self, outcome: int, some: slice) -> Matrices:
-        """By context and outcome: what a density of the context adds to that of the outcome."""
+    def _flow(self, outcome: int) -> Step:
+        """What densities of contexts add to those of the outcomes.
+
+        All weightings share the rows, so no matrix is made of what flows under one of them.
+        """
         given, tail = 1 - outcome, self._tails[1 - outcome]
-        sampled, left = self.found(outcome)[some], self.left[outcome]
+        sampled, left = self.found(outcome), self.left[outcome]
         scale = (left / sampled.clamp(min=_LEAST)).clamp(max=_TRUSTED)
         # what the scaled sample still lacks flows back too, as far as that is trusted
         kept = (1.0 - (left - scale * sampled)).clamp(min=1.0 / _TRUSTED)
-        # what belongs to the tail has another factor, by outcome
-        by_outcome = torch.where(tail[:, None], (scale / kept)[:, None], (1.0 / kept)[:, None])
-        return by_outcome.mul_(self.given[given]).mul_(self._weights[given][some][:, :, None])
+        scale = scale / kept
+        head, weights = torch.nonzero(~tail)[:, 0], self._weights[given]
+        drawn, rows = torch.nonzero(tail)[:, 0], self.given[given]
+        of_head, of_tail = rows[head], rows[drawn]
+
+        def flow(densities: Vectors, which: Int[Tensor, " weightings"]) -> Vectors:
+            masses = densities * weights[which]
+            outflow = masses[:, head] @ of_head / kept[which]
+            return outflow.addcmul_(masses[:, drawn] @ of_tail, scale[which])
+
+        return flow
 
     def _scales(self, *laws: Vectors) -> tuple[Numbers, Numbers]:
         """The factors that make both laws sum to one.
@@ -321,41 +332,49 @@ def _row_entropies(sampled: Sampled, rows: Sequence[Tensor], blank: int) -> tupl
     return sampled._mean(blank, cross), sampled._mean(blank, own)
 
 
-def stationary(
-    flows: Float[Tensor, "weightings contexts contexts"],
-) -> tuple[Vectors, Numbers]:
-    """The positive left eigenvectors of positive matrices, by Noda's inverse iteration.
+def stationary(step: Step, start: Vectors) -> tuple[Vectors, Numbers]:
+    """The positive left eigenvectors of positive matrices, all by Arnoldi's method at once.
 
-    The shift is the largest growth of any token, an upper bound of the eigenvalue, so that every
-    iterate stays positive. Returns the relative residuals too.
+    `step` multiplies a vector of each by its matrix. Masses are counted in units of what they
+    nearly are, so that a rare token's is as precise as a likely one's. Returns the largest relative
+    differences in growth too: they are zero for an eigenvector and for no other positive vector.
     """
-    count, size = flows.shape[:2]
-    laws = flows.new_full((count, size), 1.0 / size)
-    for _ in range(_POWER_STEPS):
-        laws = _normalised(_images(laws, flows))
-    residuals = flows.new_zeros(count)
-    unsolved = torch.arange(count)
-    for _ in range(_MOST_STEPS):
-        growth = _images(laws[unsolved], flows) / laws[unsolved]
+    laws, residuals = start, start.new_ones(len(start))
+    unsolved = torch.arange(len(start))
+    for _ in range(_FIRST_STEPS):
+        laws = _normalised(step(laws, unsolved))
+    for _ in range(_MOST_ROUNDS):
+        better = _normalised(step(_ritz_vectors(step, laws[unsolved], unsolved), unsolved))
+        growth = step(better, unsolved) / better
         top = growth.amax(dim=1)
-        residuals[unsolved] = (top - growth.amin(dim=1)) / top
-        left = residuals[unsolved] > _TOLERANCE
-        if not bool(left.any()):
+        laws[unsolved], residuals[unsolved] = better, (top - growth.amin(dim=1)) / top
+        unsolved = torch.nonzero(residuals > _TOLERANCE)[:, 0]
+        if not len(unsolved):
             break
-        if not bool(left.all()):
-            unsolved, top, flows = unsolved[left], top[left], flows[left]
-        # column-major, as the solver wants it
-        systems = flows.neg().mT
-        systems.diagonal(dim1=1, dim2=2).add_(top[:, None] * (1 + 1e-14))
-        factors, pivots, _ = torch.linalg.lu_factor_ex(systems)
-        for _ in range(_INNER_STEPS):
-            solved = torch.linalg.lu_solve(factors, pivots, laws[unsolved][:, :, None])
-            laws[unsolved] = _normalised(solved[:, :, 0].abs())
     return laws, residuals
 
 
-def _images(laws: Vectors, flows: Matrices) -> Vectors:
-    return torch.bmm(laws[:, None], flows)[:, 0]
+def _ritz_vectors(step: Step, units: Vectors, which: Int[Tensor, " weightings"]) -> Vectors:
+    """The best eigenvectors in what some steps from these vectors span."""
+    (count, size), most = units.shape, min(_SPAN, units.shape[1])
+    basis = units.new_zeros(count, most + 1, size)
+    basis[:, 0] = size**-0.5
+    projected = units.new_zeros(count, most + 1, most)
+    for k in range(most):
+        image = (step(basis[:, k] * units, which) / units)[:, None]
+        # twice: once leaves the rounding of what it takes away
+        for _ in range(2):
+            parts = image @ basis[:, : k + 1].mT
+            image = image - parts @ basis[:, : k + 1]
+            projected[:, : k + 1, k] += parts[:, 0]
+        length = image.norm(dim=2)
+        projected[:, k + 1, k] = length[:, 0]
+        # rounding alone points nowhere: the vectors so far span all that steps lead to
+        basis[:, k + 1] = torch.where(length > _SPANNED, image[:, 0] / length, 0.0)
+    values, vectors = torch.linalg.eig(projected[:, :most])
+    best = values.real.argmax(dim=1)
+    weights = vectors[torch.arange(count), :, best].real
+    return _normalised((weights[:, None] @ basis[:, :most])[:, 0].abs() * units)
 
 
 def _normalised(laws: Vectors) -> Vectors:

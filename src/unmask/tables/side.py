@@ -45,16 +45,18 @@ class Side:
             torch.cat([self.tail, torch.zeros(len(new), dtype=torch.bool)])[order],
         )
 
-    def reweighted(self, generator: torch.Generator) -> Float[Tensor, " size"]:
-        """Logarithms of weights that vary as those of other samples would.
+    def reweighted(self, generators: Sequence[torch.Generator]) -> Float[Tensor, "weightings size"]:
+        """Logarithms of the weights, and of others that vary as those of other samples would.
 
         A token that stands for w others was drawn with probability 1 / w: multiplying its weight by
         a factor of mean one and variance 1 - 1 / w gives every sum the variance of the sample.
         """
         log_w = self.log_weights[self.tail]
-        # exponential: of mean and variance one, and never negative
-        other = torch.empty_like(log_w).exponential_(generator=generator) - 1.0
-        factors = 1.0 + (-torch.expm1(-log_w)).sqrt() * other
-        changed = self.log_weights.clone()
-        changed[self.tail] = log_w + factors.clamp(min=1e-12).log()
+        drawn = log_w.new_empty(len(generators), len(log_w))
+        for row, generator in zip(drawn, generators, strict=True):
+            # exponential: of mean and variance one, and never negative
+            row.exponential_(generator=generator)
+        factors = 1.0 + (-torch.expm1(-log_w)).sqrt() * (drawn - 1.0)
+        changed = self.log_weights.repeat(1 + len(generators), 1)
+        changed[1:, self.tail] += factors.clamp(min=1e-12).log()
         return changed

@@ -186,19 +186,15 @@ class SketchedPair:
             # summed, not subtracted from one: a small rest has few digits left
             beyond = rows.exp_()
             beyond[:, other.places[other.certain]] = 0.0
-            left.append(beyond.sum(dim=1, dtype=torch.float64))
-        log_weights: list[list[Tensor]] = [[side.log_weights] for side in sides]
-        for number in range(self._replicates):
-            # a generator each: a sample of another size changes no weight of the others
-            generator = torch.Generator().manual_seed(
-                (self._seed * REPLICATES + number + 1) % 2**63
-            )
-            for side, weights in zip(sides, log_weights, strict=True):
-                weights.append(side.reweighted(generator))
+            left.append(beyond.sum(dim=1).double())
+        # a generator each: a sample of another size changes no weight of the others
+        generators = [
+            torch.Generator().manual_seed((self._seed * REPLICATES + number + 1) % 2**63)
+            for number in range(self._replicates)
+        ]
+        log_weights = [side.reweighted(generators) for side in sides]
         signs = torch.tensor([0.0, *((-1.0) ** n for n in range(self._replicates))])
-        return Sampled(
-            sides, given, left, [torch.stack(one) for one in log_weights], signs.double()
-        )
+        return Sampled(sides, given, left, log_weights, signs.double())
 
     def sampled(self, probes: Probes = NO_PROBES) -> Sampled:
         """The contexts under all weights, with probes on their axes; the last ones are kept."""

@@ -30,7 +30,7 @@ def whole_vocabulary(tokenizer: Tokenizer, size: int) -> Support:
     # an output layer padded to a round size has outputs that no token names; tokenizers in Python
     # call them unknown
     named = 1 + max(tokenizer.get_vocab().values()) if hasattr(tokenizer, "get_vocab") else size
-    shown = [_nameless(i) if n is None or i >= named else n for i, n in enumerate(names)]
+    shown = [f"<id {i}>" if n is None or i >= named else n for i, n in enumerate(names)]
     return Support(torch.arange(size), shown, getattr(tokenizer, "tokenize", None))
 
 
@@ -75,16 +75,16 @@ def _named(name: str, whole: Support, special_ids: Set[int]) -> Support:
         return whole
     if name in ("tokens", "no-special"):
         left_out = special_ids if name == "no-special" else frozenset()
-        places = [i for i, n in enumerate(whole.names) if i not in left_out and n != _nameless(i)]
+        places = [i for i, n in enumerate(whole.names) if i not in left_out and _is_name(n, i)]
         return whole if len(places) == len(whole) else whole.part(places)
     if name in ALPHABETS:
         return whole.part(places_of_letters(name, whole))
     raise SupportError(f"no support {quoted(name)}; use {_names()}, or a list of tokens")
 
 
-def _nameless(token_id: int) -> str:
-    """The name of an output that the tokenizer does not name."""
-    return f"<id {token_id}>"
+def _is_name(name: str, token_id: int) -> bool:
+    """Whether an output has a name that the tokenizer gave it, not one for want of that."""
+    return not name.startswith("<id ") or name != f"<id {token_id}>"
 
 
 def _inside(candidates: Support, whole: Support) -> Support:
