@@ -197,7 +197,7 @@ class FillCommand(many.RowsCommand):
                 return
             if support == "vocabulary" and (cost.seconds or 0.0) > _LONG_SECONDS:
                 options.say(
-                    "without --exact the same is estimated from a few hundred forward passes"
+                    "without --exact the same is estimated from at most 2,000 forward passes"
                 )
         written = show.as_json if self.json else show.as_table
         joints = lm.joints(cloze, **given)

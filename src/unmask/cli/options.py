@@ -235,8 +235,7 @@ class Estimation:
 
     exact: bool = option(
         "run every token of the vocabulary, as in the paper; otherwise two blanks over more than "
-        "500 tokens are estimated from a few hundred forward passes, by mlm, log-pool "
-        "and orders",
+        "500 tokens are estimated from at most 2,000 forward passes, by mlm, log-pool and orders",
         default=False,
     )
     precision: float | None = option(

@@ -121,7 +121,7 @@ class JointModel(Guessable):
         """The joint distribution over the blanks of a text, by one construction.
 
         The default `support`, "auto", is "tokens". For two blanks over a large vocabulary, the
-        joint is then estimated from a few hundred forward passes, with error bars: a `Sketch`,
+        joint is then estimated from at most 2,000 forward passes, with error bars: a `Sketch`,
         whose precision you can set. For more blanks, "auto" is as many candidates as a few thousand
         forward passes allow. Axes follow mask tokens left to right, and `blanks` in the order
         given. One blank has the model's own distribution.
