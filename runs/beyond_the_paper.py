@@ -237,7 +237,7 @@ def about(run: EvaluationRun, rows: ByMask) -> str:
     counts = " and ".join(f"{len(by['mlm'])} {mask}" for mask, by in rows.items())
     sketched = any(row.sketched for row in run.rows)
     exactly = "sketched" if sketched else "exact over the whole vocabulary"
-    corpus = run.plan.corpus.name
+    corpus = run.corpus.name
     return f"{markdown(corpus)}: {counts} pairs, {markdown(model)}, {exactly}"
 
 

@@ -5,35 +5,49 @@ python runs/recompute.py docs/results/table1-caption-bert/snli CORPUS MODEL --ex
 
 import argparse
 import sys
-from itertools import chain
 
 import unmask
-from unmask.evaluation import read_run
-from unmask.evaluation.kind import measure
+from unmask.evaluation.kind import Evaluate
 from unmask.evaluation.request import draw_examples
+from unmask.evaluation.rows import METRICS, LabelledMethod
+from unmask.evaluation.run import EvaluationRun, read_run
 from unmask.records.corpora import CorpusSpec, read_corpus
+from unmask.settings import Sketch
 
-METRICS = ("pairwise_nll", "unary_nll", "all_kl", "gold_kl")
+
+def kind_of(run: EvaluationRun) -> Evaluate:
+    """The kind of job that a run was made by."""
+    options = dict(run.job.options)
+    sketch, support = options.pop("sketch"), options.pop("support")
+    methods = (LabelledMethod(**one) for one in options.pop("constructions"))
+    return Evaluate(
+        corpus=run.corpus.name,
+        model_name=run.job.model.name,
+        constructions=tuple(methods),
+        sketch=None if sketch is None else Sketch(**sketch),
+        support=support if isinstance(support, str) else tuple(support),
+        **options,
+    )
 
 
 def largest_difference(run: str, corpus: str, model: str, examples: int) -> tuple[int, float]:
     """How many result rows were compared, and the largest difference of any of their metrics."""
     published = read_run(run)
-    plan, lm = published.plan, unmask.load(model)
-    turns, draw = draw_examples(
+    kind, lm = kind_of(published), unmask.load(model)
+    pairs, draw = draw_examples(
         lm,
         read_corpus(CorpusSpec(corpus)),
-        masks=plan.draw.masks,
-        limit=plan.draw.limit,
-        seed=plan.draw.seed,
-        support=plan.support,
+        masks=kind.draw["masks"],
+        limit=kind.draw["limit"],
+        seed=kind.draw["seed"],
+        support=kind.support,
     )
-    if draw.digest != plan.draw.digest:
+    if draw["digest"] != kind.draw["digest"]:
         raise SystemExit("these are not the examples of the run: another corpus, model or version")
     known = {(row.example_id, row.mask, row.construction): row for row in published.rows}
     compared, worst = 0, 0.0
-    for pair in list(chain(*turns))[:examples]:
-        for row in measure(lm, plan, pair):
+    for pair in pairs[:examples]:
+        for row in kind.measure(lm, pair):
             before = known.get((row.example_id, row.mask, row.construction))
             if before is None or before.failed:
                 continue

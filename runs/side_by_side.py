@@ -59,6 +59,7 @@ class Setting(NamedTuple):
     run: str
     group: Group
     rows: dict[str, list[ResultRow]]
+    seconds: float
 
     @property
     def shown(self) -> str:
@@ -78,7 +79,10 @@ def read(folders: Sequence[Path]) -> list[Setting]:
         if not runs:
             raise UnmaskError(f"no runs in {folder.name}")
         for name, run in runs.items():
-            found += [Setting(folder, name, group, by) for group, by in settings(run.rows).items()]
+            found += [
+                Setting(folder, name, group, by, run.seconds)
+                for group, by in settings(run.rows).items()
+            ]
     return found
 
 
@@ -228,7 +232,7 @@ def cost(every: Sequence[Setting]) -> Iterator[str]:
     for folder, run in dict.fromkeys((one.folder, one.run) for one in every):
         some = [one for one in every if (one.folder, one.run) == (folder, run)]
         rows = {row.example_id: row for one in some for row in one.rows["mlm"]}
-        seconds = [row.seconds for row in rows.values()]
+        seconds = some[0].seconds
         passes = [row.forward_passes for row in rows.values() if row.forward_passes is not None]
         said = folder / f"{run}.predicted.txt"
         before = predicted(said.read_text(encoding="utf-8")) if said.exists() else ("–", "–")
@@ -239,22 +243,29 @@ def cost(every: Sequence[Setting]) -> Iterator[str]:
             before[0],
             f"{np.mean(passes):,.0f}" if passes else before[0].removeprefix("at most "),
             before[1],
-            f"{np.mean(seconds):,.0f}",
-            f"{sum(seconds) / 3600:.1f}",
+            f"{seconds / len(rows):,.0f}",
+            f"{seconds / 3600:.1f}",
         ]
         yield line(cells)
 
 
 def predicted(said: str) -> tuple[str, str]:
-    """Forward passes and seconds of an example in what a dry run printed."""
+    """Forward passes and seconds of an example in what a dry run printed.
+
+    It prints totals; published runs were predicted by an example.
+    """
     found = re.search(
-        r"each (at most )?([\d,]+) forward passes(?:.* about ([\d.]+) (s|min|h|days),)?", said
+        r"(each )?(at most )?([\d,]+) forward passes(?: for ([\d,]+) example)?"
+        r"(?:.* about ([\d.]+) (s|min|h|days))?",
+        said,
     )
-    if found is None:
+    if found is None or not (found[1] or found[4]):
         raise UnmaskError("a prediction has no number of forward passes")
+    examples = 1 if found[1] else int(found[4].replace(",", ""))
+    passes = int(found[3].replace(",", "")) / examples
     # a prediction names no time below a second
-    seconds = f"{float(found[3]) * SECONDS[found[4]]:,.0f}" if found[3] else "below 1"
-    return (found[1] or "") + found[2], seconds
+    seconds = float(found[5]) * SECONDS[found[6]] / examples if found[5] else 0.0
+    return f"{found[2] or ''}{passes:,.0f}", f"{seconds:,.0f}" if seconds else "below 1"
 
 
 def perplexities(every: Sequence[Setting]) -> Iterator[str]:

@@ -101,7 +101,7 @@ def syntactic(
     distances: dict[Key, int] = {}
     apart: Counter[str] = Counter()
     for run in runs:
-        corpus = run.plan.corpus
+        corpus = run.corpus
         if corpus.digest not in corpora:
             raise UnmaskError(
                 f"none of the corpora is {quoted(corpus.name)} as it was measured"

@@ -21,6 +21,7 @@ from unmask.cli import main
 from unmask.constructions.registered import REGISTERED
 from unmask.evaluation.request import EvaluationRequest, evaluate, prepare
 from unmask.evaluation.run import read_run
+from unmask.jobs.identify import identify
 from unmask.jobs.model_source import ModelSource, check_model
 from unmask.records.corpora import CorpusSpec
 
@@ -270,11 +271,12 @@ def test_another_model_on_a_worker_is_refused(folder: str, corpus: str, tmp_path
         corpus=CorpusSpec(corpus), model=ModelSource(place=str(own)), examples=1
     )
     prepared = prepare(request)
-    check_model(prepared.lm, prepared.plan.model)
+    planned = identify(prepared.lm, name="own", dtype="float32")
+    check_model(prepared.lm, planned)
     with torch.no_grad():
         next(prepared.lm.model.model.parameters()).add_(1e-3)
     with pytest.raises(unmask.ModelError, match="has other weights here than where the run was"):
-        check_model(prepared.lm, prepared.plan.model)
+        check_model(prepared.lm, planned)
 
 
 @pytest.mark.slow

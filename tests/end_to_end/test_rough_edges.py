@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from evaluation_rows import a_row
-from plans import a_plan, a_run
+from plans import a_kind, a_plan, a_run
 from tiny_models import build, two_blanks
 
 import unmask
@@ -93,7 +93,7 @@ TOKENS = ("the", "a", ",", *(f"word{i}" for i in range(73)))
 def a_report(*supports: str | tuple[str, ...], distances: tuple[int, ...] = (0, 3)) -> Report:
     runs = []
     for support in supports:
-        plan = replace(a_plan(), support=support)
+        plan = a_plan(a_kind(support=support))
         rows = [
             a_row(i, construction=name, support=plan.support_name, positions=(2, 3 + distance))
             for name in ("mlm", "ag")

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 import torch
-from plans import a_plan
+from plans import MODEL
 from tiny_models import ARCHITECTURES, build
 from tiny_tokenizers import save_bert
 
 import unmask
 from unmask.cli import main
-from unmask.evaluation import kind
+from unmask.evaluation.kind import Evaluate
 from unmask.evaluation.run import read_run
 from unmask.jobs.canonical import canonical
 from unmask.jobs.identify import identify
@@ -58,7 +58,7 @@ def _command(folder: Path) -> list[str]:
 
 def _stop_after(count: int, patch: pytest.MonkeyPatch) -> None:
     """Ctrl-C after so many examples."""
-    measured, measure = [], kind.measure
+    measured, measure = [], Evaluate.measure
 
     def stopped(*arguments: Any) -> Any:
         if len(measured) == count:
@@ -66,7 +66,7 @@ def _stop_after(count: int, patch: pytest.MonkeyPatch) -> None:
         measured.append(1)
         return measure(*arguments)
 
-    patch.setattr(kind, "measure", stopped)
+    patch.setattr(Evaluate, "measure", stopped)
 
 
 def _edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -141,7 +141,7 @@ def test_what_does_not_change_the_function_is_the_same_model(begun: Path, capsys
 
 
 def test_workers_check_the_same_things(begun: Path) -> None:
-    plan = read_run(begun / "run").plan
+    plan = read_run(begun / "run").job
     check_model(unmask.load(str(begun / "tiny")), plan.model)
     _edit(begun / "tiny" / CONFIG, _set("num_attention_heads", 4))
     with pytest.raises(unmask.ModelError, match=r"is another model here .*num_attention_heads"):
@@ -173,7 +173,7 @@ def whole(**changes: object) -> ModelIdentity:
         "config": {"heads": 2, "rope": {"theta": 1.0, "kind": "default"}},
         "tokenizer": {"normalizer": None},
     }
-    return replace(a_plan().model, **{**known, **changes})
+    return replace(MODEL, **{**known, **changes})
 
 
 def test_settings_that_one_version_alone_knows_are_passed_over() -> None:
@@ -189,7 +189,7 @@ def test_settings_that_one_version_alone_knows_are_passed_over() -> None:
 
 def test_runs_of_two_functions_are_not_averaged() -> None:
     assert same_function(whole(), whole())
-    assert same_function(whole(), a_plan().model), "as far as it is known"
+    assert same_function(whole(), MODEL), "as far as it is known"
     assert not same_function(whole(), whole(config={"heads": 4}))
     assert not same_function(whole(), whole(tokenizer={"normalizer": "lower"}))
     assert not same_function(whole(), replace(whole(), weights="e" * 64))

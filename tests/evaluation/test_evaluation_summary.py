@@ -45,7 +45,6 @@ def test_perplexities_are_exponentials_of_means_and_failures_are_counted() -> No
     assert found["unary_ppl"].value == pytest.approx(perplexity(r.unary_nll for r in rows))
     assert found["all_kl"].value == pytest.approx(0.25)
     assert found["gold_kl"].value == pytest.approx(0.125)
-    assert found.seconds == pytest.approx(10.5)
     assert found["pairwise_ppl"].low < found["pairwise_ppl"].value < found["pairwise_ppl"].high
 
 

@@ -277,11 +277,13 @@ def test_json_is_laid_out_as_lm_eval_does() -> None:
 
 
 def test_json_has_null_where_there_is_no_number() -> None:
-    failed = summarise([a_row(reason="broken"), a_row(construction="ag", pairwise_nll=1000.0)])
+    failed = summarise(
+        [a_row(reason="broken"), a_row(construction="log-pool", pairwise_nll=1000.0)]
+    )
     read = json.loads(results_json(failed))
     values = [one["pairwise_ppl,none"] for one in read["results"].values()]
     assert values == [None, None]
-    assert "paper" not in read["configs"]["snli|random|bert-base-cased|vocabulary|ag"]
+    assert "paper" not in read["configs"]["snli|random|bert-base-cased|vocabulary|log-pool"]
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -5,14 +5,31 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from evaluation_rows import a_row
-from plans import a_job, a_plan, a_run
+from plans import DRAW, MODEL, a_kind, a_plan, a_run
 
 from unmask import MethodError, StoreError
-from unmask.evaluation.request import constructions
-from unmask.evaluation.run import EvaluationPlan, LabelledMethod, copy_run, read_run
+from unmask.evaluation.request import EvaluationRequest, constructions
+from unmask.evaluation.rows import LabelledMethod
+from unmask.evaluation.run import copy_run, read_run
+from unmask.jobs.model_source import ModelSource
 from unmask.jobs.plan import check_same, read_plan
+from unmask.names import METHODS
+from unmask.records.corpora import CorpusSpec
 from unmask.settings import Sketch
+
+
+def labelled(**options: dict[str, object]) -> tuple[LabelledMethod, ...]:
+    """The constructions of a request for some methods with options."""
+    names = [name.replace("_", "-") for name in options]
+    request = EvaluationRequest(
+        corpus=CorpusSpec("x.txt"),
+        model=ModelSource(place="x"),
+        methods=names,
+        options=dict(zip(names, options.values(), strict=True)),
+    )
+    return constructions(request, list(METHODS))
 
 
 @pytest.mark.parametrize(
@@ -20,44 +37,46 @@ from unmask.settings import Sketch
     [{}, {"support": ("a", "ö", "\x1b")}, {"sketch": Sketch(seed=3)}, {"support_size": 9}],
 )
 def test_a_plan_is_read_back_as_it_was(changes: dict[str, object]) -> None:
-    plan = a_plan(**changes)
-    stored = read_plan(a_job(plan).to_json(), "there")
-    assert EvaluationPlan.of_job(stored) == plan
-    assert stored.digest == a_job(plan).digest
-    assert (stored.digest == a_job(a_plan()).digest) == (not changes)
+    plan = a_plan(a_kind(**changes))
+    stored = read_plan(plan.to_json(), "there")
+    assert stored.to_json() == plan.to_json()
+    assert stored.digest == plan.digest
+    assert (stored.digest == a_plan().digest) == (not changes)
 
 
 def test_labels_carry_the_options() -> None:
-    assert [one.label for one in a_plan().constructions] == ["mlm", "ag(steps=20)"]
+    assert [one.label for one in a_kind().constructions] == ["mlm", "ag(steps=20)"]
 
 
 def test_an_option_as_it_is_anyway_makes_no_other_construction() -> None:
-    found = constructions(["ag", "hcb"], {"ag": {"steps": 50}, "hcb": {"pivot_axis": 1}})
-    assert [one.label for one in found] == ["ag", "hcb(pivot_axis=1)"]
+    assert [one.label for one in labelled(ag={"steps": 50}, hcb={"pivot_axis": 1})] == [
+        "ag",
+        "hcb(pivot_axis=1)",
+    ]
 
 
 def test_a_label_is_that_of_the_plan_as_it_is_read_back() -> None:
-    (found,) = constructions(["hcb"], {"hcb": {"path": (0, 1)}})
-    stored = read_plan(a_job(a_plan(constructions=(found,))).to_json(), "there")
-    (read,) = EvaluationPlan.of_job(stored).constructions
-    assert found.label == read.label == "hcb(path=[0, 1])"
+    (found,) = labelled(hcb={"path": (0, 1)})
+    stored = read_plan(a_plan(a_kind(constructions=(found,))).to_json(), "there")
+    (read,) = stored.options["constructions"]
+    assert found.label == LabelledMethod(**read).label == "hcb(path=[0, 1])"
 
 
 def test_an_option_that_no_plan_holds_is_refused() -> None:
-    with pytest.raises(MethodError, match="option 'path' of 'hcb' goes into the plan of the run"):
-        constructions(["hcb"], {"hcb": {"path": object()}})
+    with pytest.raises(MethodError, match="option 'pivot' of 'hcb' goes into the plan of the run"):
+        labelled(hcb={"pivot": torch.tensor(3)})
 
 
 CHANGES = {
-    "seed": (a_plan(draw=replace(a_plan().draw, seed=1)), "draw.seed is '0' there, '1' here"),
+    "seed": (a_plan(a_kind(draw={**DRAW, "seed": 1})), "draw.seed is '0' there, '1' here"),
     "weights": (
-        a_plan(model=replace(a_plan().model, weights="f" * 64)),
+        a_plan(model=replace(MODEL, weights="f" * 64)),
         "model.weights is aaaaaaaaaaaa there, ffffffffffff here",
     ),
-    "support": (a_plan(support=("a",)), "support is 'vocabulary' there, '[\"a\"]' here"),
-    "steps": (a_plan(constructions=(LabelledMethod("mlm", {}),)), "constructions is "),
-    "sketch": (a_plan(sketch=Sketch()), "options.sketch is 'null' there"),
-    "corpus": (a_plan(corpus=replace(a_plan().corpus, digest="e")), "'c' of the input has changed"),
+    "support": (a_plan(a_kind(support=("a",))), "support is 'vocabulary' there, '[\"a\"]' here"),
+    "steps": (a_plan(a_kind(constructions=(LabelledMethod("mlm", {}),))), "constructions is "),
+    "sketch": (a_plan(a_kind(sketch=Sketch())), "options.sketch is 'null' there"),
+    "corpus": (a_plan(digest="e"), "'c' of the input has changed"),
 }
 
 
@@ -65,33 +84,33 @@ CHANGES = {
 def test_another_plan_is_refused_with_what_changed(name: str) -> None:
     other, said = CHANGES[name]
     with pytest.raises(StoreError, match="holds the rows of another job") as refused:
-        check_same(a_job(a_plan()), a_job(other), "it")
+        check_same(a_plan(), other, "it")
     assert said in str(refused.value)
 
 
 def test_many_changes_are_cut_short() -> None:
-    other = replace(
-        a_plan(support=("x",), support_size=1, half_tables=True, constructions=()),
-        model=replace(a_plan().model, name="n", dtype="bfloat16"),
-    )
+    kind = a_kind(support=("x",), support_size=1, half_tables=True, constructions=())
+    other = a_plan(kind, model=replace(MODEL, name="n", dtype="bfloat16"))
     with pytest.raises(StoreError, match=r"; and 1 more\. Give another output"):
-        check_same(a_job(a_plan()), a_job(other), "it")
+        check_same(a_plan(), other, "it")
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"options": {}},
-        {"options": {**a_plan().options(), "more": 1}},
-        {"options": {**a_plan().options(), "draw": {"masks": 1}}},
-        {"options": {**a_plan().options(), "sketch": {"precision": -1}}},
+        {"options": {**a_kind().options(), "draw": {"masks": 1}}},
+        {"options": {**a_kind().options(), "constructions": [{"more": 1}]}},
         {"input": []},
         {"input": [["c", "many", "digest"]]},
     ],
 )
-def test_what_is_no_plan_of_an_evaluation_is_refused(changes: dict[str, object]) -> None:
+def test_what_is_no_plan_of_an_evaluation_is_refused(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    (tmp_path / "_plan.json").write_text(a_plan(**changes).to_json())
     with pytest.raises(StoreError, match="the plan is damaged"):
-        EvaluationPlan.of_job(replace(a_job(a_plan()), **changes))
+        read_run(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', "\xff"])
@@ -102,7 +121,7 @@ def test_a_damaged_plan_is_one_sentence(tmp_path: Path, text: str) -> None:
 
 
 def test_the_folder_of_another_kind_is_no_evaluation(tmp_path: Path) -> None:
-    (tmp_path / "_plan.json").write_text(replace(a_job(a_plan()), kind="score").to_json())
+    (tmp_path / "_plan.json").write_text(replace(a_plan(), kind="score").to_json())
     with pytest.raises(StoreError, match="not the folder of an evaluation: unmask score made it"):
         read_run(tmp_path)
 
@@ -117,7 +136,13 @@ def test_a_copy_is_a_run_in_one_part(tmp_path: Path) -> None:
     copy_run(run, tmp_path / "copy")
     assert len(list((tmp_path / "copy").glob("part-*"))) == 1
     copy = read_run(tmp_path / "copy")
-    assert (copy.rows, copy.plan, copy.damaged, copy.missing) == (run.rows, run.plan, (), 2)
+    assert (copy.rows, copy.job.options, copy.damaged, copy.missing) == (
+        run.rows,
+        run.job.options,
+        (),
+        2,
+    )
+    assert copy.seconds == run.seconds == 1.5
     assert copy.job.software == "unmask 0"
     (receipt,) = (tmp_path / "copy").glob("_part-*.json")
     counts = json.loads(receipt.read_text())["counts"]

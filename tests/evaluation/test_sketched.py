@@ -1,14 +1,15 @@
 """`unmask evaluate` without --exact: estimates beside exact result rows, and how they are kept."""
 
 import math
-from dataclasses import replace
+import re
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from assets import real_data, real_model
 from evaluation_rows import a_row
-from plans import a_plan
+from plans import a_kind
 from tiny_tokenizers import save_bert
 from toy_lm import ToyMaskedLM, ToyTokenizer
 
@@ -17,11 +18,9 @@ from unmask import Cloze, Sketch
 from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.evaluation import EvaluationRequest, ModelSource, prepare, read_run
-from unmask.evaluation.kind import measure
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.reports.summary import differences, summarise
-from unmask.evaluation.rows import ResultRow
-from unmask.evaluation.run import LabelledMethod
+from unmask.evaluation.rows import LabelledMethod, ResultRow
 from unmask.queries.sketched import sketchable
 from unmask.records.corpora import CorpusSpec
 from unmask.resampling import Estimate
@@ -55,15 +54,15 @@ def toy() -> unmask.LanguageModel:
 @pytest.fixture(scope="module")
 def measured(toy: unmask.LanguageModel) -> list[tuple[ResultRow, ResultRow]]:
     """Result rows from sketches beside exact ones: of likely pairs and of any."""
-    plan = a_plan(constructions=tuple(LabelledMethod(name, {}) for name in sketchable()))
+    kind = a_kind(constructions=tuple(LabelledMethod(name, {}) for name in sketchable()))
     likely = np.argsort(toy.model.joint.ravel())[::-1]
     found = []
     for number, place in enumerate(likely[[0, 20, 2_000]]):
         gold = (int(place) // SIZE, int(place) % SIZE)
         cloze = Cloze("", (toy.model.mask_id,) * 2, (0, 1), gold)
         pair = MaskedPair(f"s{number}/random", f"s{number}", "random", cloze, None, 2)
-        sketched = replace(plan, sketch=Sketch(precision=0.1))
-        found += zip(measure(toy, sketched, pair), measure(toy, plan, pair), strict=True)
+        sketched = replace(kind, sketch=Sketch(precision=0.1))
+        found += zip(sketched.measure(toy, pair), kind.measure(toy, pair), strict=True)
     return found
 
 
@@ -200,7 +199,7 @@ def test_shards_resume_and_reports(run, tmp_path: Path, capsys) -> None:
         assert run(*few, "--shard", shard) == (0, "", "")
     found = read_run(tmp_path / "run")
     assert found.missing == 0
-    assert found.plan.sketch == Sketch()
+    assert found.job.options["sketch"] == asdict(Sketch())
     assert all(row.sketched and row.all_kl is None for row in found.rows)
     assert main(["report", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
@@ -230,10 +229,8 @@ def test_what_does_not_go_with_a_sketch_is_said_in_one_line(run) -> None:
 def test_the_cost_is_that_of_the_sketch(run) -> None:
     code, out, _ = run("--precision", "0.1", "--method", "mlm", "--dry-run")
     assert code == 0
-    assert out.startswith("mlm: 4 examples, each at most ")
-    assert run("--precision", "0.1", "--dry-run")[1].startswith(
-        ", ".join(sketchable()) + ": 4 examples"
-    )
+    assert re.fullmatch(r"mlm: at most [\d,]+ forward passes for 4 examples.*\n", out)
+    assert run("--precision", "0.1", "--dry-run")[1].startswith(", ".join(sketchable()) + ": at")
 
 
 def test_in_python_all_are_those_that_a_sketch_does_for(model: str, tmp_path: Path) -> None:
@@ -242,6 +239,6 @@ def test_in_python_all_are_those_that_a_sketch_does_for(model: str, tmp_path: Pa
     request = EvaluationRequest(
         corpus=CorpusSpec(str(corpus)), model=ModelSource(place=model), seed=1, precision=0.05
     )
-    draft = prepare(request).plan
+    draft = prepare(request).kind
     assert [one.method for one in draft.constructions] == sketchable()
     assert draft.sketch == Sketch(seed=1)

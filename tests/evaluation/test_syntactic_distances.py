@@ -12,7 +12,7 @@ from assets import real_data
 from evaluation_rows import a_row
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import a_plan, a_run
+from plans import DIGEST, a_plan, a_run
 
 from unmask import UnmaskError
 from unmask.evaluation.rows import ResultRow
@@ -197,7 +197,7 @@ def test_models_with_other_blanks_are_not_mixed() -> None:
         a_row(spans=spans("The", "loud"), model="roberta-base"),
     ]
     runs = [a_run(row.model, a_plan(), [row]) for row in rows]
-    corpora = {a_plan().corpus.digest: {"s0000": TEXT}}
+    corpora = {DIGEST: {"s0000": TEXT}}
     assert list(map(syntactic(runs, corpora, by_hand).of, rows)) == [1, 3]
     with pytest.raises(UnmaskError, match="none of the corpora is 'c' as it was measured"):
         syntactic(runs, {}, by_hand)
@@ -205,7 +205,7 @@ def test_models_with_other_blanks_are_not_mixed() -> None:
 
 def test_examples_without_a_distance_are_noted() -> None:
     run = a_run("run", a_plan(), [a_row(spans=None)])
-    note = syntactic([run], {a_plan().corpus.digest: {"s0000": TEXT}}, by_hand).note
+    note = syntactic([run], {DIGEST: {"s0000": TEXT}}, by_hand).note
     assert note.endswith(" Examples left out: 1 the tokenizer keeps no offsets.")
 
 

@@ -37,7 +37,6 @@ def a_row(example: int = 0, **changes: object) -> ResultRow:
         "gold_bytes": 8,
         "length": 12,
         "positions": (3, 5),
-        "seconds": 0.5,
         "pairwise_nll": 2.0,
         "unary_nll": 1.5,
         "all_kl": 0.25,

@@ -22,8 +22,8 @@ import pytest
 from tiny_tokenizers import save_bert
 
 import unmask
-import unmask.evaluation.kind as evaluation_kind
 from unmask import cli
+from unmask.evaluation.kind import Evaluate
 from unmask.jobs import model_source, running, worker
 from unmask.jobs.counts import add, counted
 from unmask.jobs.folder import Folder, held, stored_plan
@@ -232,20 +232,20 @@ def test_many_units_that_cannot_be_read_do_not_end_a_job(arguments, tmp_path, ca
 
 def _failing(monkeypatch, fails: Callable[[str], bool]) -> None:
     """As a machine whose memory is too small for some texts."""
-    score, measure = ScoreKind.run, evaluation_kind.measure
+    score, measure = ScoreKind.run, Evaluate.measure
 
     def run(self, lm, items):
         if any(fails(text.text) for item in items for text in item):
             raise MemoryError("too small")
         return score(self, lm, items)
 
-    def measured(lm, plan, example, settings):
+    def measured(self, lm, example):
         if fails(example.cloze.text):
             raise MemoryError("too small")
-        return measure(lm, plan, example, settings)
+        return measure(self, lm, example)
 
     monkeypatch.setattr(ScoreKind, "run", run)
-    monkeypatch.setattr(evaluation_kind, "measure", measured)
+    monkeypatch.setattr(Evaluate, "measure", measured)
 
 
 def _reasons(rows: list[dict[str, Any]]) -> list[str]:

@@ -88,7 +88,7 @@ class EvaluateCommand:
         if not self.quiet or self.dry_run:
             print(_announcement(prepared), file=sys.stderr)
         if self.dry_run:
-            print(_cost(prepared))
+            print(_cost(prepared, self.rows_per_unit))
             return 0
         with cluster.leaving_in_order():
             outcome = evaluate(
@@ -129,19 +129,19 @@ class EvaluateCommand:
 
 
 def _announcement(prepared: "Prepared") -> str:
-    plan = prepared.plan
+    kind, corpus = prepared.kind, prepared.corpus
     rejected = [
         f"{count} {reason} ({mask})"
-        for mask, reasons in plan.draw.refused.items()
+        for mask, reasons in kind.draw["refused"].items()
         for reason, count in reasons.items()
     ]
-    not_taken = [f"{count:,} {why}" for why, count in prepared.corpus.refused.items() if count]
+    not_taken = [f"{count:,} {why}" for why, count in corpus.refused.items() if count]
     counted = f" (and {', '.join(not_taken)})" if not_taken else ""
     left_out = f"; rejected before the last: {', '.join(rejected)}" if rejected else ""
     return (
-        f"{printable(plan.model.name)} on {printable(plan.corpus.name)}:"
-        f" {plan.corpus.sentences:,} distinct sentences{counted}, {plan.draw.count:,} examples"
-        f" ({', '.join(plan.draw.masks)}){left_out}{_unknown(prepared)}"
+        f"{printable(kind.model_name)} on {printable(kind.corpus)}:"
+        f" {len(corpus):,} distinct sentences{counted}, {len(prepared.pairs):,} examples"
+        f" ({', '.join(kind.draw['masks'])}){left_out}{_unknown(prepared)}"
     )
 
 
@@ -155,14 +155,13 @@ def _unknown(prepared: "Prepared") -> str:
     return f"; {count:,} of them hold words that the vocabulary has no token for ({mark})"
 
 
-def _cost(prepared: "Prepared") -> str:
+def _cost(prepared: "Prepared", rows_per_unit: int | None) -> str:
     """What the run would take here."""
     from unmask.jobs.estimate import estimate
 
-    job = prepared.job()
-    source = job.cut(prepared.lm)
-    units = list(source.units())
-    return str(estimate(job.kind, prepared.lm, units, source.rows, is_dry=True))
+    job = prepared.job(rows_per_unit)
+    units = list(prepared.cut(job).units())
+    return str(estimate(job.kind, prepared.lm, units, len(prepared.pairs), is_dry=True))
 
 
 def _conclusion(outcome: "Result", output: str) -> str:

@@ -1,15 +1,14 @@
-"""The kind of job that measures masked examples by all constructions and metrics."""
+"""The kind of job that measures masked examples: by every construction, in every metric."""
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from unmask.constructions import DEFAULT_METHOD, construct
 from unmask.constructions.incompatibility import agreement
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.rows import COLUMNS, ResultRow
-from unmask.evaluation.run import KIND, EvaluationPlan
+from unmask.evaluation.rows import COLUMNS, SKETCHED_VOCABULARY, LabelledMethod, ResultRow
+from unmask.evaluation.run import KIND
 from unmask.jobs.canonical import sha256
 from unmask.jobs.counts import Counts, counted, note
 from unmask.jobs.kinds import FailedRows, Kind, Work
@@ -26,16 +25,29 @@ from unmask.tables.pair_tables import PairTables
 
 # the column of a unit's rows that holds the masked pair
 EXAMPLE = "example"
+# the numbers of each joint, by method, and J
+_Measured = tuple[dict[str, dict[str, Any]], Agreement | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate(Kind):
-    """Masked pairs, each by every construction of a plan.
+    """Masked pairs, each by every construction.
 
-    `settings` say how the model is run; of these, half tables change numbers.
+    `draw` says which examples: `masks`, at most `limit` of each by `seed`; `count` of all masks
+    together, and a `digest` of their tokens and blanks; `refused`, by mask and reason, the
+    sentences that came before the last example and could not be one. `support_size` is how many
+    tokens a blank may have. With a `sketch` examples are estimated from some contexts of the
+    vocabulary. `settings` say how the model is run; of these, half tables change numbers.
     """
 
-    plan: EvaluationPlan
+    corpus: str
+    model_name: str = ""
+    draw: Mapping[str, Any]
+    support: str | tuple[str, ...]
+    constructions: tuple[LabelledMethod, ...]
+    half_tables: bool = False
+    support_size: int | None = None
+    sketch: Sketch | None = None
     settings: Settings = field(default_factory=Settings, compare=False)
 
     name, noun, verb = KIND, "example", "measured"
@@ -44,110 +56,136 @@ class Evaluate(Kind):
     dropped_columns = (EXAMPLE,)
     output_columns = COLUMNS
 
+    @property
+    def support_name(self) -> str:
+        """The support in result rows and tables."""
+        if isinstance(self.support, str):
+            # another name, so that estimates and exact numbers are never averaged together
+            return self.support if self.sketch is None else SKETCHED_VOCABULARY
+        # a list of one token must not be taken for a name
+        return ",".join(self.support) + ("," if len(self.support) == 1 else "")
+
+    @property
+    def title(self) -> str:
+        """The constructions, in an estimate."""
+        return ", ".join(one.label for one in self.constructions)
+
     def options(self) -> dict[str, Any]:
-        """Everything that determines the rows."""
-        return self.plan.options()
+        """Everything that decides the rows, except the model and the corpus."""
+        return {
+            "draw": dict(self.draw),
+            "support": self.support,
+            "constructions": [one._asdict() for one in self.constructions],
+            "half_tables": self.half_tables,
+            "support_size": self.support_size,
+            "sketch": self.sketch and asdict(self.sketch),
+        }
 
     def read(self, lm: LanguageModel, rows: Sequence[Mapping[str, Any]]) -> list[MaskedPair]:
         """The masked pairs."""
         return [row[EXAMPLE] for row in rows]
 
+    def work(self, lm: LanguageModel, item: MaskedPair) -> Work:
+        """The forward passes of an example: all constructions share them."""
+        cost = lm.cost(
+            item.cloze,
+            # A-KL and J read both tables, and a sketch is run whatever is read from it
+            methods=[*(one.method for one in self.constructions), DEFAULT_METHOD],
+            support=self.sketch or self.support,
+            settings=self.settings,
+            options={one.method: dict(one.options) for one in self.constructions},
+            timed=False,
+        )
+        return Work(cost.forward_passes, len(item.cloze), cost.at_most)
+
     def run(self, lm: LanguageModel, items: Sequence[MaskedPair]) -> list[list[dict[str, Any]]]:
-        """One row per example and construction."""
-        return [self._rows(lm, example) for example in items]
+        """One row per example and construction; of an example that fails, with the error."""
+        results = []
+        for example in items:
+            try:
+                rows = [row.to_dict() for row in self.measure(lm, example)]
+            except Exception as error:  # whatever it is belongs into the result rows
+                reason = describe(error)
+                if is_of_accelerator(reason):
+                    raise
+                rows = FailedRows(
+                    ResultRow(**columns, reason=reason).to_dict()
+                    for columns in self._columns(example)
+                )
+            results.append(rows)
+        return results
 
     def without(self, reason: str) -> list[dict[str, Any]]:
         """Examples can be measured, or were not drawn."""
         raise NotImplementedError(reason)
-
-    def work(self, lm: LanguageModel, item: MaskedPair) -> Work:
-        """The forward passes of an example: all constructions share them."""
-        plan = self.plan
-        cost = lm.cost(
-            item.cloze,
-            # A-KL and J read both tables, and a sketch is run whatever is read from it
-            methods=[*(one.method for one in plan.constructions), DEFAULT_METHOD],
-            support=plan.sketch or plan.support,
-            settings=self.settings,
-            options={one.method: dict(one.options) for one in plan.constructions},
-            timed=False,
-        )
-        return Work(cost.forward_passes, len(item.cloze), cost.at_most)
 
     def count(
         self, rows: Sequence[Mapping[str, Any]], results: Sequence[Sequence[Mapping[str, Any]]]
     ) -> Counts:
         """How many have an error."""
         counts = counted(len(rows))
-        note(counts, KIND, [some[0]["reason"] for some in results if some[0]["reason"]])
+        note(counts, KIND, [first["reason"] for first, *_ in results if first["reason"]])
         return counts
 
-    def _rows(self, lm: LanguageModel, example: MaskedPair) -> list[dict[str, Any]]:
-        began = time.perf_counter()
-        try:
-            return [row.to_dict() for row in measure(lm, self.plan, example, self.settings)]
-        except Exception as error:  # whatever it is belongs into the result rows
-            reason = describe(error)
-            if is_of_accelerator(reason):
-                raise
-            columns = _common_columns(self.plan, example, time.perf_counter() - began)
-        labels = (one.label for one in self.plan.constructions)
-        return FailedRows(
-            ResultRow(**columns, construction=one, reason=reason).to_dict() for one in labels
+    def measure(self, lm: LanguageModel, example: MaskedPair) -> list[ResultRow]:
+        """One result row per construction."""
+        settings = replace(
+            self.settings, half_tables=self.half_tables, progress=False, announce=False
         )
+        support = self.support if isinstance(self.support, str) else list(self.support)
+        tables = lm.tables(example.cloze, support=support, settings=settings)
+        first, second = example.cloze.gold or ()
+        methods = {one.method: one.options for one in self.constructions}
+        if self.sketch is None:
+            numbers, apart = _exact(methods, tables, (first, second))
+        else:
+            # another one per example, so that the errors of a mean cancel
+            seed = int(sha256([self.sketch.seed, example.id])[:15], 16)
+            sketch = replace(self.sketch, seed=seed)
+            numbers, apart = _sketched(methods, tables, sketch, (first, second))
+        shared = {
+            "incompatibility": None if apart is None else apart.bits,
+            "software": SOFTWARE,
+            "device": device_name(lm),
+        }
+        by_construction = zip(self._columns(example), numbers.values(), strict=True)
+        return [ResultRow(**columns, **shared, **own) for columns, own in by_construction]
+
+    def _columns(self, example: MaskedPair) -> list[dict[str, Any]]:
+        """The columns that do not depend on the numbers, of each construction."""
+        first, second = example.cloze.positions
+        shared = {
+            "corpus": self.corpus,
+            "mask": example.mask,
+            "model": self.model_name,
+            "support": self.support_name,
+            "example_id": example.id,
+            "sentence_id": example.sentence_id,
+            "gold_bytes": example.gold_bytes,
+            "length": len(example.cloze),
+            "positions": (first, second),
+            "spans": example.spans,
+        }
+        return [{**shared, "construction": one.label} for one in self.constructions]
 
 
-def measure(
-    lm: LanguageModel, plan: EvaluationPlan, example: MaskedPair, settings: Settings | None = None
-) -> list[ResultRow]:
-    """One result row per construction."""
-    began = time.perf_counter()
-    run_settings = replace(
-        settings or Settings(), half_tables=plan.half_tables, progress=False, announce=False
-    )
-    support = plan.support if isinstance(plan.support, str) else list(plan.support)
-    tables = lm.tables(example.cloze, support=support, settings=run_settings)
-    first, second = example.cloze.gold or ()
-    joints, numbers, apart = _metrics(plan, example, tables, (first, second))
-    columns = {
-        **_common_columns(plan, example, time.perf_counter() - began),
-        "incompatibility": None if apart is None else apart.bits,
-        "software": SOFTWARE,
-        "device": device_name(lm),
-    }
-    return [
-        ResultRow(
-            **columns,
-            construction=one.label,
-            **numbers[one.method],
-            **_convergence(joints[one.method]),
-        )
-        for one in plan.constructions
-    ]
-
-
-def _metrics(
-    plan: EvaluationPlan, example: MaskedPair, tables: PairTables, gold: tuple[int, int]
-) -> tuple[dict[str, Joint], dict[str, dict[str, Any]], Agreement | None]:
-    """Joints and their numbers by method, and J."""
-    methods = {one.method: one.options for one in plan.constructions}
-    if plan.sketch is not None:
-        # another one per example, so that the errors of a mean cancel
-        seed = int(sha256([plan.sketch.seed, example.id])[:15], 16)
-        return _sketched_metrics(methods, tables, replace(plan.sketch, seed=seed), gold)
+def _exact(
+    methods: Mapping[str, Mapping[str, object]], tables: PairTables, gold: tuple[int, int]
+) -> _Measured:
     tables.both()
     joints = {name: construct(name, tables, **options) for name, options in methods.items()}
     metrics = pair_metrics(joints, tables, gold)
-    return joints, {name: one.to_dict() for name, one in metrics.items()}, agreement(tables)
+    numbers = {name: {**metrics[name].to_dict(), **_convergence(joints[name])} for name in joints}
+    return numbers, agreement(tables)
 
 
-def _sketched_metrics(
+def _sketched(
     methods: Mapping[str, Mapping[str, object]],
     whole: PairTables,
     sketch: Sketch,
     gold: tuple[int, int],
-) -> tuple[dict[str, Joint], dict[str, dict[str, Any]], Agreement | None]:
-    """Joints and their numbers by method, and J: the tables of the vocabulary are not elicited.
+) -> _Measured:
+    """From some contexts: the tables of the vocabulary are not elicited.
 
     The gold tokens are in the head, where masses are probabilities: metrics of the tables of masses
     are those of the vocabulary. All but A-KL, for most contexts of a vocabulary never run.
@@ -155,43 +193,24 @@ def _sketched_metrics(
     joints, pair = joints_at(methods, whole, sketch, gold)
     tables = tables_of(pair)
     metrics = pair_metrics(joints, tables, gold)
+
+    def unary(joint: Joint) -> float:
+        each = (joint.conditional(t, given={1 - t: gold[1 - t]}).log_prob(gold[t]) for t in (0, 1))
+        return sum(each) / 2
+
     numbers = {
         name: {
             **metrics[name].to_dict(),
+            **_convergence(joint),
             "all_kl": None,
             "pairwise_error": joint.standard_error(lambda one: one.log_prob(*gold) / 2),
             # that of mlm is the model's own, which has run
-            "unary_error": 0.0 if name == "mlm" else joint.standard_error(_unary(gold)),
+            "unary_error": 0.0 if name == "mlm" else joint.standard_error(unary),
             "forward_passes": pair.forward_passes,
         }
         for name, joint in joints.items()
     }
-    return joints, numbers, agreement(tables)
-
-
-def _unary(gold: tuple[int, int]) -> Any:
-    def mean(joint: Joint) -> float:
-        each = (joint.conditional(t, given={1 - t: gold[1 - t]}).log_prob(gold[t]) for t in (0, 1))
-        return sum(each) / 2
-
-    return mean
-
-
-def _common_columns(plan: EvaluationPlan, example: MaskedPair, seconds: float) -> dict[str, Any]:
-    first, second = example.cloze.positions
-    return {
-        "corpus": plan.corpus.name,
-        "mask": example.mask,
-        "model": plan.model.name,
-        "support": plan.support_name,
-        "example_id": example.id,
-        "sentence_id": example.sentence_id,
-        "gold_bytes": example.gold_bytes,
-        "length": len(example.cloze),
-        "positions": (first, second),
-        "spans": example.spans,
-        "seconds": seconds,
-    }
+    return numbers, agreement(tables)
 
 
 def _convergence(joint: Joint) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -12,10 +12,10 @@ from unmask.constructions import CONSTRUCTIONS, check_methods, default_options, 
 from unmask.errors import CorpusError, MethodError, SupportError
 from unmask.evaluation.kind import EXAMPLE, Evaluate
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
-from unmask.evaluation.rows import WHOLE_VOCABULARY
-from unmask.evaluation.run import CorpusIdentity, EvaluationPlan, ExampleSelection, LabelledMethod
+from unmask.evaluation.rows import WHOLE_VOCABULARY, LabelledMethod
+from unmask.evaluation.run import CorpusIdentity
 from unmask.jobs.canonical import canonical, sha256
-from unmask.jobs.identify import identify
+from unmask.jobs.estimate import LONG_SECONDS, estimate
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.running import Executor, Job, LocalExecutor, Result, run_job
 from unmask.jobs.shards import Shard
@@ -25,13 +25,15 @@ from unmask.printable import quoted
 from unmask.queries.sketched import check_sketched, sketchable
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.corpus import Corpus
-from unmask.records.files import Input
+from unmask.records.files import Input, Source, Unit
 from unmask.records.rows import Record
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, is_auto, resolved
 
 # all constructions that can be computed
 ALL = "all"
+# rows that the size of a unit is computed from
+_SAMPLE = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,28 +64,38 @@ class EvaluationRequest:
     corpus_name: str | None = None
     model_name: str | None = None
 
+    @property
+    def sketch(self) -> Sketch:
+        """The sketch that examples are estimated by, unless they are exact."""
+        values = {"precision": self.precision, "max_passes": self.max_passes}
+        options: dict[str, Any] = {name: v for name, v in values.items() if v is not None}
+        return Sketch(seed=self.seed, **options)
+
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request with its corpus, model and examples, of each mask in turn, and its plan."""
+    """A request with its corpus, its model, its examples, and what is done with each of them.
+
+    The examples come one of each mask in turn: so has a run that is stopped early.
+    """
 
     request: EvaluationRequest
     corpus: Corpus
     lm: LanguageModel
-    turns: tuple[tuple[MaskedPair, ...], ...]
-    plan: EvaluationPlan
-
-    @property
-    def pairs(self) -> list[MaskedPair]:
-        """All examples, in the order in which they are measured."""
-        return list(chain(*self.turns))
+    pairs: tuple[MaskedPair, ...]
+    kind: Evaluate
 
     def job(self, rows_per_unit: int | None = None) -> Job:
-        """The job over the examples, each a row."""
-        kind = Evaluate(plan=self.plan, settings=self.request.settings)
-        rows = [{EXAMPLE: pair} for pair in self.pairs]
-        records = [Record(row) for row in rows]
-        return Job(kind, Input((), (), [EXAMPLE], rows[:64], records=records), rows_per_unit)
+        """The examples, as rows of an input."""
+        records = [Record({EXAMPLE: pair}) for pair in self.pairs]
+        sample = [record.row for record in records[:_SAMPLE]]
+        return Job(self.kind, Input((), (), [EXAMPLE], sample, records=records), rows_per_unit)
+
+    def cut(self, job: Job, shard: Shard | None = None, output: str = "") -> Source:
+        """The units of the job; its input is known by the corpus."""
+        identity = CorpusIdentity(self.kind.corpus, len(self.corpus.sentences), self.corpus.digest)
+        source = job.cut(self.lm, shard, output)
+        return replace(source, identity=[list(identity)])  # type: ignore[call-arg]
 
 
 def prepare(request: EvaluationRequest) -> Prepared:
@@ -108,38 +120,33 @@ def prepare(request: EvaluationRequest) -> Prepared:
         1
     """
     # the names; which of them can be computed depends on the model
-    _checked_methods(request, list(CONSTRUCTIONS))
+    constructions(request, list(CONSTRUCTIONS))
     _check_support(request)
     if not request.masks:
         raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
     corpus = read_corpus(request.corpus)
+    corpus = replace(corpus, name=request.corpus_name or corpus.name)
     lm = request.model.load()
     support, sketch = _resolved(request, lm.model.vocabulary_size)
-    methods, options = _checked_methods(request, sketchable() if sketch else list(CONSTRUCTIONS))
+    methods = constructions(request, sketchable() if sketch else list(CONSTRUCTIONS))
     if sketch is not None:
-        check_sketched(methods, "leave it out, or give exact=True, which runs the whole vocabulary")
-    turns, draw = draw_examples(
+        advice = "leave it out, or give exact=True, which runs the whole vocabulary"
+        check_sketched([one.method for one in methods], advice)
+    pairs, draw = draw_examples(
         lm, corpus, masks=request.masks, limit=request.examples, seed=request.seed, support=support
     )
-    plan = EvaluationPlan(
-        model=identify(
-            lm,
-            name=request.model_name or model_name(request.model.place),
-            dtype=request.model.dtype,
-        ),
-        corpus=CorpusIdentity(
-            name=request.corpus_name or corpus.name,
-            sentences=len(corpus.sentences),
-            digest=corpus.digest,
-        ),
+    kind = Evaluate(
+        corpus=corpus.name,
+        model_name=request.model_name or model_name(request.model.place),
         draw=draw,
         support=support,
-        support_size=len(lm.support(support).ids),
-        constructions=constructions(methods, options),
+        constructions=methods,
         half_tables=request.settings.half_tables,
+        support_size=len(lm.support(support).ids),
         sketch=sketch,
+        settings=request.settings,
     )
-    return Prepared(request, corpus, lm, turns, plan)
+    return Prepared(request, corpus, lm, pairs, kind)
 
 
 def draw_examples(
@@ -150,19 +157,15 @@ def draw_examples(
     limit: int,
     seed: int,
     support: str | Sequence[str],
-) -> tuple[tuple[tuple[MaskedPair, ...], ...], ExampleSelection]:
-    """At most `limit` examples of every mask that this model can take, one of each mask in a turn.
-
-    In turn, so that a run that is stopped early has as many of one as of another.
-    """
+) -> tuple[tuple[MaskedPair, ...], dict[str, Any]]:
+    """At most `limit` examples of every mask that this model can take; and `Evaluate.draw`."""
     by_mask = {
         mask: examples(lm, corpus.sentences, mask=mask, limit=limit, seed=seed, support=support)
         for mask in dict.fromkeys(masks)
     }
-    in_turn = zip_longest(*(one.pairs for one in by_mask.values()))
-    turns = tuple(tuple(pair for pair in turn if pair is not None) for turn in in_turn)
-    pairs = list(chain(*turns))
-    refused = {mask: dict(sorted(one.refused.items())) for mask, one in by_mask.items()}
+    turns = zip_longest(*(drawn.pairs for drawn in by_mask.values()))
+    pairs = tuple(pair for pair in chain(*turns) if pair is not None)
+    refused = {mask: dict(sorted(drawn.refused.items())) for mask, drawn in by_mask.items()}
     if not pairs:
         why = "; ".join(
             f"{mask}: " + ", ".join(f"{count} {reason}" for reason, count in reasons.items())
@@ -170,42 +173,8 @@ def draw_examples(
         )
         raise CorpusError(f"no sentence of {corpus.name} can be an example with this model: {why}")
     tokens = [[one.id, one.cloze.ids, one.cloze.positions, one.cloze.gold] for one in pairs]
-    draw = ExampleSelection(
-        masks=tuple(by_mask),
-        limit=limit,
-        seed=seed,
-        count=len(pairs),
-        digest=sha256(tokens),
-        refused=refused,
-    )
-    return turns, draw
-
-
-def constructions(
-    methods: Iterable[str], options: Mapping[str, Mapping[str, object]]
-) -> tuple[LabelledMethod, ...]:
-    """Methods with those of their options that are not what they are without."""
-
-    def changed(method: str) -> dict[str, object]:
-        own, given = default_options(method), options.get(method, {})
-        return {
-            name: _as_stored(method, name, value)
-            for name, value in given.items()
-            if own.get(name, ...) != value
-        }
-
-    return tuple(LabelledMethod(method, changed(method)) for method in methods)
-
-
-def _as_stored(method: str, name: str, value: object) -> object:
-    """An option as it is read back from a plan: a label must be the same in every process."""
-    try:
-        return json.loads(canonical(value))
-    except (TypeError, ValueError):
-        raise MethodError(
-            f"option {quoted(name)} of {quoted(method)} goes into the plan of the run: a number, a"
-            f" text or a list of them, not {quoted(type(value).__name__)}"
-        ) from None
+    draw = {"masks": list(by_mask), "limit": limit, "seed": seed, "count": len(pairs)}
+    return pairs, {**draw, "digest": sha256(tokens), "refused": refused}
 
 
 def evaluate(
@@ -217,7 +186,7 @@ def evaluate(
     rows_per_unit: int | None = None,
     strict: bool = False,
     progress: bool | None = None,
-    say: Callable[[str], object] = lambda _: None,
+    say: Callable[[str], object] | None = None,
 ) -> Result:
     """Measure the missing examples of a run's folder, which is created if it does not exist.
 
@@ -226,11 +195,10 @@ def evaluate(
         output: The folder; the same call continues a run that was interrupted.
         shard: The share of this process when several work on one folder.
         executor: Where it runs. Default: in this process.
-        rows_per_unit: Results are saved by so many examples.
+        rows_per_unit: Results are saved by so many examples. Default: by some seconds of work.
         strict: End the run at the first example that fails.
         progress: A bar on stderr, with rate and time left; None: only on a terminal.
-        say: Called with one line if a run continues with other versions than before, or if parts
-            of it are damaged.
+        say: Called with a line on what the run takes, if that is long, and if parts are damaged.
     Returns:
         How many units are done and have failed.
     Raises:
@@ -249,20 +217,67 @@ def evaluate(
         >>> [row.construction for row in read_run("results").rows]
         ['log-pool']
     """
+    place, lm, request = os.fspath(output), prepared.lm, prepared.request
     job = replace(prepared.job(rows_per_unit), strict=strict)
-    place = os.fspath(output)
-    source = replace(job.cut(prepared.lm, shard, place), identity=prepared.plan.input)
-    model = prepared.plan.model
+    source = prepared.cut(job, shard, place)
+
+    def look_at(left: Sequence[Unit], rows: int | None) -> None:
+        # a cluster has other speeds
+        if say is not None and progress is not False and executor is None:
+            work = estimate(job.kind, lm, left, rows, is_dry=False)
+            if work is not None and (work.seconds or 0.0) > LONG_SECONDS:
+                say(str(work))
+
     return run_job(
         job,
         source,
-        replace(job.plan(prepared.lm, source, name=model.name, dtype=model.dtype), model=model),
+        job.plan(lm, source, name=prepared.kind.model_name, dtype=request.model.dtype),
         place,
-        executor or LocalExecutor(prepared.lm),
+        executor or LocalExecutor(lm),
         shard=shard,
         progress=progress,
-        say=say,
+        say=say or (lambda _: None),
+        look_at=look_at,
     )
+
+
+def constructions(request: EvaluationRequest, every: Sequence[str]) -> tuple[LabelledMethod, ...]:
+    """The constructions of a request, of which `every` can be computed.
+
+    With those of their options that are not what they are without.
+    """
+    given = {name: dict(options) for name, options in request.options.items()}
+    names = [n for one in request.methods for n in (every if one == ALL else [one])]
+    methods, options = check_methods(names, given)
+    # other processes know the library's names, and what they can import
+    for method in methods:
+        if method not in CONSTRUCTIONS and not is_importable(method):
+            raise MethodError(
+                f"{method} exists only in this process; for a run, name the function by where "
+                "it can be imported from, as package.module:function"
+            )
+    return tuple(
+        LabelledMethod(
+            method,
+            {
+                name: _as_stored(method, name, value)
+                for name, value in options.get(method, {}).items()
+                if default_options(method).get(name, ...) != value
+            },
+        )
+        for method in methods
+    )
+
+
+def _as_stored(method: str, name: str, value: object) -> object:
+    """An option as it is read back from a plan: a label must be the same in every process."""
+    try:
+        return json.loads(canonical(value))
+    except (TypeError, ValueError):
+        raise MethodError(
+            f"option {quoted(name)} of {quoted(method)} goes into the plan of the run: a number, a"
+            f" text or a list of them, not {quoted(type(value).__name__)}"
+        ) from None
 
 
 def _check_support(request: EvaluationRequest) -> None:
@@ -275,13 +290,8 @@ def _check_support(request: EvaluationRequest) -> None:
     names = [name for name, value in values.items() if value is not None]
     if len(names) > 1 and names != ["precision", "max_passes"]:
         raise SupportError(f"{' and '.join(names)} exclude each other; give one of them")
-    _sketch(request)
-
-
-def _sketch(request: EvaluationRequest) -> Sketch:
-    values = {"precision": request.precision, "max_passes": request.max_passes}
-    options: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
-    return Sketch(seed=request.seed, **options)
+    # its numbers are checked when it is made
+    _ = request.sketch
 
 
 def _resolved(
@@ -289,26 +299,9 @@ def _resolved(
 ) -> tuple[str | tuple[str, ...], Sketch | None]:
     """The tokens of blanks, and the sketch that examples are estimated by, if they are."""
     if not is_auto(request.support):
-        given = request.support
-        return given if isinstance(given, str) else tuple(given), None
-    is_asked = request.precision is not None or request.max_passes is not None
+        support = request.support
+        return support if isinstance(support, str) else tuple(support), None
+    is_requested = request.precision is not None or request.max_passes is not None
     is_large = isinstance(resolved(AUTO, 2, vocabulary_size), Sketch)
-    is_sketched = not request.exact and (is_asked or is_large)
-    return WHOLE_VOCABULARY, _sketch(request) if is_sketched else None
-
-
-def _checked_methods(
-    request: EvaluationRequest, every: Sequence[str]
-) -> tuple[list[str], dict[str, dict[str, object]]]:
-    """The constructions and their options, of which `every` can be computed."""
-    given = {name: dict(options) for name, options in request.options.items()}
-    names = [n for one in request.methods for n in (every if one == ALL else [one])]
-    methods, options = check_methods(names, given)
-    # other processes know the library's names, and what they can import
-    for method in methods:
-        if method not in CONSTRUCTIONS and not is_importable(method):
-            raise MethodError(
-                f"{method} exists only in this process; for a run, name the function by where "
-                "it can be imported from, as package.module:function"
-            )
-    return methods, options
+    is_sketched = not request.exact and (is_requested or is_large)
+    return WHOLE_VOCABULARY, request.sketch if is_sketched else None

@@ -5,7 +5,7 @@ Knows nothing of files, models or torch, so that a report can be made where no m
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from unmask.errors import UnmaskError
@@ -16,15 +16,13 @@ METRICS = ("pairwise_nll", "unary_nll", "all_kl", "gold_kl")
 ERRORS = {"pairwise_nll": "pairwise_error", "unary_nll": "unary_error"}
 WHOLE_VOCABULARY = "vocabulary"
 SKETCHED_VOCABULARY = "vocabulary (sketch)"
-_DERIVED = "token_distance"
-_TEXTS = ("corpus", "mask", "model", "support", "example_id", "sentence_id", "construction")
-_NUMBERS = (*METRICS, "incompatibility", "seconds", *ERRORS.values())
-_COUNTS = ("gold_bytes", "length", _DERIVED, "passes", "forward_passes")
+_GROUP = ("corpus", "mask", "model", "support")
 # of result rows in files, with the names of their Arrow types
 COLUMNS = {
-    **dict.fromkeys(_TEXTS, "string"),
-    **dict.fromkeys(_NUMBERS, "double"),
-    **dict.fromkeys(_COUNTS, "int64"),
+    **dict.fromkeys((*_GROUP, "example_id", "sentence_id", "construction"), "string"),
+    **dict.fromkeys((*METRICS, "incompatibility", *ERRORS.values()), "double"),
+    **dict.fromkeys(("gold_bytes", "length", "token_distance"), "int64"),
+    **dict.fromkeys(("passes", "forward_passes"), "int64"),
     "converged": "bool",
     "positions": "list<int32>",
     "spans": "list<list<int32>>",
@@ -32,6 +30,19 @@ COLUMNS = {
 }
 
 Spans = tuple[tuple[int, int], tuple[int, int]]
+
+
+class LabelledMethod(NamedTuple):
+    """A method and its options, under the label that result rows carry."""
+
+    method: str
+    options: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """The method's name, with the options that were given."""
+        listed = ", ".join(f"{name}={value}" for name, value in sorted(self.options.items()))
+        return f"{self.method}({listed})" if listed else self.method
 
 
 class Group(NamedTuple):
@@ -61,10 +72,10 @@ class ResultRow:
     `positions` count in. `spans` are the characters of the sentence that the gold tokens stand for,
     without white space, None where the tokenizer keeps no offsets. `support` is "vocabulary" where
     the joint is over all of it. `construction` carries its options, so that two settings of one
-    method differ in it. `seconds` are those of the whole example, which all of its rows share.
-    `passes` and `converged` are of constructions that iterate; `software` and `device` are what
-    computed the row. Rows of a sketch are estimates: they have standard errors and the forward
-    passes of the example, and no `all_kl`, which averages over contexts that did not run.
+    method differ in it. `passes` and `converged` are of constructions that iterate; `software` and
+    `device` are what computed the row. Rows of a sketch are estimates: they have standard errors
+    and the forward passes of the example, and no `all_kl`, which averages over contexts that did
+    not run.
     """
 
     corpus: str
@@ -77,7 +88,6 @@ class ResultRow:
     gold_bytes: int
     length: int
     positions: tuple[int, int]
-    seconds: float
     pairwise_nll: float | None = None
     unary_nll: float | None = None
     all_kl: float | None = None
@@ -95,15 +105,15 @@ class ResultRow:
 
     def __post_init__(self) -> None:
         """Reject numbers that are not finite: a mean over examples would not be one either."""
-        for name in ("incompatibility", *ERRORS.values()):
-            if getattr(self, name) is not None:
-                _check_finite(name, getattr(self, name))
-        for name in METRICS:
-            value = getattr(self, name)
-            if self.reason is None and not (name == "all_kl" and value is None and self.sketched):
-                _check_finite(name, value)
-            elif self.reason is not None and value is not None:
+        for name in (*METRICS, "incompatibility", *ERRORS.values()):
+            value, is_metric = getattr(self, name), name in METRICS
+            may_lack = self.failed or not is_metric or (name == "all_kl" and self.sketched)
+            if value is None and may_lack:
+                continue
+            if self.failed and is_metric:
                 raise UnmaskError(f"a result row with a reason has no {name}; leave one out")
+            if value is None or not math.isfinite(value):
+                raise UnmaskError(f"{name} of a result row is a finite number, not {quoted(value)}")
 
     @property
     def failed(self) -> bool:
@@ -137,21 +147,18 @@ class ResultRow:
 
     def without_detail(self) -> "ResultRow":
         """For others: an error may name machines, folders and text, and its kind is enough."""
-        if self.reason is None:
-            return self
-        return replace(self, reason=self.reason.split(":")[0] or "an error")
+        return replace(self, reason=self.reason and (self.reason.split(":")[0] or "an error"))
 
     def to_dict(self) -> dict[str, Any]:
         """The result row as JSON values, with the token distance beside the positions."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
         spans = self.spans and [list(span) for span in self.spans]
-        lists = {"positions": list(self.positions), "spans": spans}
-        return {**values, **lists, _DERIVED: self.token_distance}
+        values = {name: getattr(self, name) for name in COLUMNS}
+        return {**values, "positions": list(self.positions), "spans": spans}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ResultRow":
         """Read back what `to_dict` made; anything missing or unknown raises."""
-        fields = {name: value for name, value in values.items() if name != _DERIVED}
+        fields = {name: value for name, value in values.items() if name != "token_distance"}
         try:
             spans = fields["spans"] and tuple(map(tuple, fields["spans"]))
             return cls(**{**fields, "positions": tuple(fields["positions"]), "spans": spans})
@@ -190,8 +197,3 @@ def total_error(rows: Iterable[ResultRow], metric: str) -> float:
     """
     name = ERRORS.get(metric)
     return 0.0 if name is None else math.hypot(*(getattr(row, name) or 0.0 for row in rows))
-
-
-def _check_finite(name: str, value: float | None) -> None:
-    if value is None or not math.isfinite(value):
-        raise UnmaskError(f"{name} of a result row is a finite number, not {quoted(value)}")

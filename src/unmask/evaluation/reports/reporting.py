@@ -27,7 +27,7 @@ from unmask.evaluation.reports.tables import (
     summary_table,
 )
 from unmask.evaluation.rows import Group, ResultRow
-from unmask.evaluation.run import EvaluationPlan, EvaluationRun
+from unmask.evaluation.run import EvaluationRun
 from unmask.jobs.model_identity import same_function
 from unmask.printable import quoted
 from unmask.resampling import Resampling
@@ -54,7 +54,7 @@ class Report:
     @property
     def vocabularies(self) -> dict[str, str]:
         """The vocabulary of each model: models with different ones are not compared."""
-        return {run.plan.model.name: run.plan.model.vocabulary for run in self.runs}
+        return {run.job.model.name: run.job.model.vocabulary for run in self.runs}
 
     def summaries(self) -> list[Summary]:
         """The paper's metrics for every construction."""
@@ -88,7 +88,7 @@ def report(
         for damaged in (name for run in runs for name in run.damaged):
             raise StoreError(f"{damaged} {_DAMAGED}")
         raise StoreError("there are no results yet: run unmask evaluate first")
-    _reject_namesakes(run.plan for run in runs)
+    _reject_namesakes(runs)
     _reject_mixtures(runs)
     constructions = {row.construction for run in runs for row in run.rows}
     if baseline is None and BASELINE in constructions:
@@ -140,6 +140,7 @@ def config(report: Report) -> dict[str, Any]:
                 "plan_sha256": run.job.digest,
                 "examples_not_done": run.missing,
                 "examples_failed": len(_failed(run)),
+                "seconds": run.seconds,
                 "computed_by": sorted({row.software for row in run.rows if row.software}),
                 "devices": sorted({row.device for row in run.rows if row.device}),
             }
@@ -151,15 +152,15 @@ def config(report: Report) -> dict[str, Any]:
     }
 
 
-def _reject_namesakes(plans: Iterable[EvaluationPlan]) -> None:
+def _reject_namesakes(runs: Iterable[EvaluationRun]) -> None:
     """Two models, or two corpora, under one name would be averaged together."""
-    first: dict[str, EvaluationPlan] = {}
-    for plan in plans:
-        model = first.setdefault(f"model {plan.model.name}", plan).model
-        corpus = first.setdefault(f"corpus {plan.corpus.name}", plan).corpus
+    first: dict[str, EvaluationRun] = {}
+    for run in runs:
+        model = first.setdefault(f"model {run.job.model.name}", run).job.model
+        corpus = first.setdefault(f"corpus {run.corpus.name}", run).corpus
         for kinds, name, same in (
-            ("models", model.name, same_function(model, plan.model)),
-            ("corpora", corpus.name, corpus.digest == plan.corpus.digest),
+            ("models", model.name, same_function(model, run.job.model)),
+            ("corpora", corpus.name, corpus.digest == run.corpus.digest),
         ):
             if not same:
                 raise StoreError(
@@ -193,23 +194,22 @@ def _reject_mixtures(runs: Iterable[EvaluationRun]) -> None:
 
 
 def _run_notes(run: EvaluationRun) -> list[str]:
-    plan, notes = run.plan, []
+    notes = []
     if failed := _failed(run):
         most, count = Counter(failed.values()).most_common(1)[0]
         notes.append(f": {len(failed)} examples failed, {count} of them with: {most}")
     if run.missing:
         notes.append(
-            f": {run.missing} of {plan.draw.count} examples are not done yet; they come in"
+            f": {run.missing} of {run.draw['count']} examples are not done yet; they come in"
             " hashed order, so those that are done are a random sample."
         )
-    for mask, reasons in plan.draw.refused.items():
+    for mask, reasons in run.draw["refused"].items():
         if reasons:
             listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
             notes.append(f", {mask}: sentences rejected before the last example: {listed}.")
     notes += [f": {part} {_DAMAGED}" for part in run.damaged]
-    if len(mixed := {row.software for row in run.rows if row.software}) > 1:
-        listed = "; ".join(sorted(mixed))
-        notes.append(f": result rows were computed with several versions: {listed}.")
+    if mixed := _mixed_versions({row.software for row in run.rows if row.software}):
+        notes.append(f": result rows were computed with several versions: {mixed}.")
     # convergence is reported, never assumed
     solved = Counter(row.construction for row in run.rows if row.converged is not None)
     missed = Counter(row.construction for row in run.rows if row.converged is False)
@@ -217,7 +217,17 @@ def _run_notes(run: EvaluationRun) -> list[str]:
         f": {name} did not converge on {missed[name]} of {solved[name]} examples."
         for name in missed
     ]
-    return [f"{plan.model.name} on {plan.corpus.name}{note}" for note in notes]
+    return [f"{run.job.model.name} on {run.corpus.name}{note}" for note in notes]
+
+
+def _mixed_versions(lines: Iterable[str]) -> str:
+    """The packages that have several versions in lines such as "torch 2.13.0, numpy 2.4.0"."""
+    versions: dict[str, set[str]] = {}
+    for part in (part for line in lines for part in line.split(", ")):
+        name, _, version = part.partition(" ")
+        versions.setdefault(name, set()).add(version)
+    mixed = {name: sorted(each) for name, each in sorted(versions.items()) if len(each) > 1}
+    return "; ".join(f"{name} {' and '.join(each)}" for name, each in mixed.items())
 
 
 def _failed(run: EvaluationRun) -> dict[str, str]:

@@ -80,7 +80,7 @@ def _difference(summary: Summary) -> dict[str, Any]:
 def _config(summary: Summary) -> dict[str, Any]:
     paper = {measure: published(summary.group, measure) for measure in PAPER_MEASURES}
     beside = {"paper": paper} if any(value is not None for value in paper.values()) else {}
-    return {**summary.group._asdict(), "seconds": summary.seconds, **beside}
+    return {**summary.group._asdict(), **beside}
 
 
 def _ends(estimate: Estimate | None) -> list[float | None] | None:

@@ -43,7 +43,6 @@ class Summary:
     examples: int
     estimates: Mapping[str, Estimate | None]
     failed: int = 0
-    seconds: float = 0.0
     baseline: str | None = None
     first: int = 0
     last: int = 0
@@ -197,7 +196,6 @@ def _summary(group: Group, rows: Sequence[ResultRow], resampling: Resampling) ->
         len(valid),
         estimates,
         failed=len(rows) - len(valid),
-        seconds=sum(row.seconds for row in rows),
     )
 
 
