@@ -29,12 +29,10 @@ from read_once import reading_once  # noqa: E402
 
 # many cases of what other files reach as well: to count their lines takes a quarter of their time
 REACHED_ELSEWHERE = {
-    "test_bradley_terry.py",
     "test_constructions.py",
     "test_laws.py",
     "test_laws_of_better_joints.py",
     "test_real_models.py",
-    "test_stationary.py",
 }
 
 # files that take more than forty seconds begin first: processes that share the files then end at
@@ -42,9 +40,7 @@ REACHED_ELSEWHERE = {
 LONGEST = {
     "test_all_architectures.py",
     "test_benchmarks.py",
-    "test_bradley_terry.py",
     "test_constructions.py",
-    "test_converged.py",
     "test_damaged_inputs.py",
     "test_demo.py",
     "test_docs_build.py",

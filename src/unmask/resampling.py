@@ -10,6 +10,7 @@ whatever is made of them. Sums over sentences and weighted ranks are products wi
 several methods see the same draws.
 """
 
+import functools
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -46,14 +47,28 @@ class Resampling:
 
     def counts(self, count: int) -> Iterator[NDArray[np.float64]]:
         """How often each of `count` examples was drawn with replacement, a line per resample."""
+        if self.resamples * count <= _CELLS:
+            yield _all_counts(self, count)
+            return
         generator = np.random.default_rng(self.seed)
         step = max(1, _CELLS // count)
         for start in range(0, self.resamples, step):
-            lines = min(step, self.resamples - start)
-            picks = generator.integers(count, size=(lines, count))
-            picks += np.arange(lines)[:, None] * count
-            times = np.bincount(picks.ravel(), minlength=lines * count)
-            yield times.reshape(lines, count).astype(np.float64)
+            yield _drawn(generator, min(step, self.resamples - start), count)
+
+
+# a report has hundreds of intervals over the same number of examples: drawing takes half their time
+@functools.lru_cache(maxsize=1)
+def _all_counts(resampling: Resampling, count: int) -> Numbers:
+    counts = _drawn(np.random.default_rng(resampling.seed), resampling.resamples, count)
+    counts.setflags(write=False)
+    return counts
+
+
+def _drawn(generator: np.random.Generator, lines: int, count: int) -> Numbers:
+    picks = generator.integers(count, size=(lines, count))
+    picks += np.arange(lines)[:, None] * count
+    times = np.bincount(picks.ravel(), minlength=lines * count)
+    return times.reshape(lines, count).astype(np.float64)
 
 
 @dataclass(frozen=True)
