@@ -167,7 +167,7 @@ def test_words_stay_inert(fill, capsys, folder):
             "support and targets both restrict what a blank may hold",
         ),
         (["--targets", "cat", "--mean", "geometric"], "orders of targets takes no option 'mean'"),
-        (["--limit", "0"], "--limit takes a number of rows from 1, not 0"),
+        (["--limit", "0"], "limit is a number of rows from 1, not 0"),
     ],
 )
 def test_what_does_not_go_together(arguments, sentence, folder, capsys):

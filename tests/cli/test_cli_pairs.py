@@ -165,7 +165,7 @@ def test_quiet(pairs) -> None:
     [
         (["--columns", "text,word1"], "--columns takes three columns, as text,word1,word2, not"),
         (["--columns", "text,word1,w2"], "has no column 'w2'; it has 'item', 'text', 'word1',"),
-        (["--limit", "0"], "--limit takes a number of rows from 1, not 0"),
+        (["--limit", "0"], "limit is a number of rows from 1, not 0"),
         (["--method", "orderz"], "orderz"),
         (["--precision", "0.1"], "--precision is for methods with tables, and orders is exact"),
         (["--exact"], "--exact is for methods with tables"),

@@ -497,7 +497,7 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
         (["-", "--pairs", "x,x"], "--pairs takes two columns"),
         (["-", "--pairs", "x,y", "--words"], "--words does not apply with pairs"),
         (["-", "--pairs", "x,y", "--column", "z"], "--column does not apply with --pairs"),
-        (["--text", "a", "--limit", "0"], "--limit takes a number of rows from 1, not 0"),
+        (["--text", "a", "--limit", "0"], "limit is a number of rows from 1, not 0"),
         (["--text", "a", "--output", "a.xls"], "does not end with .csv, .jsonl, .parquet or .tsv"),
         (["--text", "a", "--output", "no/such/a.csv"], "give a file in a folder that exists"),
         (

@@ -229,7 +229,9 @@ def test_the_job_is_ready_for_ray() -> None:
     chosen = check(shlex.split(job["spec"]["entrypoint"])[1:])
     assert (chosen.ray, chosen.device) == ("auto", "cuda")
     (group,) = cluster["workerGroupSpecs"]
-    assert {group[name] for name in ("replicas", "minReplicas", "maxReplicas")} == {chosen.workers}
+    assert {group[name] for name in ("replicas", "minReplicas", "maxReplicas")} == {
+        int(chosen.workers)
+    }
     (worker,) = group["template"]["spec"]["containers"]
     assert int(worker["resources"]["limits"]["cpu"]) >= chosen.cpus_per_worker
     assert worker["resources"]["limits"]["nvidia.com/gpu"] == "1"
@@ -337,8 +339,8 @@ def test_snippets_run(
     exec(
         compile(code.replace("bert-base-cased", tiny_bert.as_posix()), "evaluate.md", "exec"), names
     )
-    assert names["outcome"].tally.texts == len(SENTENCES)
-    assert names["outcome"].tally.failed == 0
+    assert names["outcome"].counts["texts"] == len(SENTENCES)
+    assert names["outcome"].counts["failed"] == 0
     assert names["run"].missing == 0
     # one row per example and construction, whoever reads them
     assert len(names["rows"]) == len(names["run"].rows) == 3 * len(SENTENCES)

@@ -125,9 +125,10 @@ class Folder:
     def receipts(self, shard: Shard | None = None) -> dict[int, Receipt | None]:
         """The receipts of all units or those of a shard; None where the part does not match."""
         share = shard or Shard()
+        # of another plan too: its parts do not match this one
         matches = map(_RECEIPT.fullmatch, places.names_in(self.place))
-        numbers = sorted(int(one[1]) for one in matches if one and self.digest.startswith(one[2]))
-        numbers = [number for number in numbers if number % share.count == share.index]
+        every = sorted({int(one[1]) for one in matches if one})
+        numbers = [number for number in every if number % share.count == share.index]
 
         def checked(number: int) -> Receipt | None:
             receipt = self.receipt(number)

@@ -131,6 +131,8 @@ class Result:
     counts: Counts = field(default_factory=counted)
     errors: list[str] = field(default_factory=list)
     failed_in_a_row: int = 0
+    # units that failed in an earlier run keep no others from being tried
+    tried: set[int] = field(default_factory=set)
 
     def failures(self) -> str:
         """How many units failed, and an example of why."""
@@ -196,6 +198,7 @@ def _left(
     if damaged:
         say(f"{len(damaged):,} parts are damaged, and are computed again")
     failed = {n for n, receipt in receipts.items() if receipt and receipt["counts"]["failed"]}
+    result.tried |= failed
     for number in [*damaged, *failed]:
         folder.forget(number)
     done = receipts.keys() - failed - set(damaged)
@@ -212,10 +215,11 @@ def _count(result: Result, outcome: Outcome) -> None:
         return
     result.done += 1
     add(result.counts, outcome.counts)
-    result.failed_in_a_row += 1
     if outcome.counts["failed"] < max(1, outcome.counts["texts"]):
         result.failed_in_a_row = 0
-    elif result.failed_in_a_row == MOST_FAILURES:
+        return
+    result.failed_in_a_row += outcome.unit not in result.tried
+    if result.failed_in_a_row == MOST_FAILURES:
         raise UnmaskError(
             f"{MOST_FAILURES} units failed in a row, the last with: {worst(outcome.counts)[1]}. "
             "What was finished is kept; fix the cause and start again"
