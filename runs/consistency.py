@@ -233,11 +233,12 @@ def interval(groups: Sequence[Sequence[tuple[float, float]]]) -> str:
 
 def _spearman(points: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
     """The rank correlation of points that occur so many times, a line of counts per resample."""
-    one, other = (_centred_ranks(column, counts) for column in points.T)
+    first, second = (_centred_ranks(column, counts) for column in points.T)
     with np.errstate(invalid="ignore"):
-        return (counts * one * other).sum(axis=1) / np.sqrt(
-            (counts * one**2).sum(axis=1) * (counts * other**2).sum(axis=1)
+        correlations: NDArray[Any] = (counts * first * second).sum(axis=1) / np.sqrt(
+            (counts * first**2).sum(axis=1) * (counts * second**2).sum(axis=1)
         )
+    return correlations
 
 
 def _centred_ranks(column: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
@@ -245,8 +246,9 @@ def _centred_ranks(column: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
     values, places = np.unique(column, return_inverse=True)
     same = np.eye(len(values))[places]
     times = counts @ same
-    ranks = (np.cumsum(times, axis=1) - (times - 1) / 2)[:, places]
-    return ranks - (counts * ranks).sum(axis=1, keepdims=True) / counts.sum(axis=1, keepdims=True)
+    ranks: NDArray[Any] = (np.cumsum(times, axis=1) - (times - 1) / 2)[:, places]
+    ranks -= (counts * ranks).sum(axis=1, keepdims=True) / counts.sum(axis=1, keepdims=True)
+    return ranks
 
 
 def _estimates(sampled: Consistency, exact: Consistency) -> Iterator[str]:
