@@ -35,7 +35,7 @@ EXECUTED_ELSEWHERE = {
 }
 # commands that are only parsed, and why; any other is run
 ONLY_PARSED = {
-    ("--ray",): "starts Ray or needs a cluster; tests/evaluation/test_ray.py runs it",
+    ("--ray",): "starts Ray or needs a cluster; tests/jobs/test_ray_jobs.py runs it",
     ("--device", "cuda"): "needs a GPU",
     ("consistency",): "takes minutes; tests/cli/test_consistency_command.py runs it",
     ("--shift",): "needs a model of that kind; tests/model/test_masked_diffusion.py makes one",
