@@ -215,7 +215,6 @@ def _columns() -> dict[str, OutputColumn]:
             "token_distance": ("count", "tokens between the two blanks"),
             "passes": ("count", "sweeps over the tables"),
             "converged": ("true or false", "whether the construction converged"),
-            "seconds": ("seconds", "time of the whole example; its rows share it"),
             "software": ("text", "versions that computed the row"),
             "device": ("text", "device that computed the row"),
         },
