@@ -511,3 +511,17 @@ def test_what_is_allowed_is_read_and_seen(watched: dict[str, Any], name: str) ->
     assert (answer["logits"] == pytest.approx(watched["good"]["logits"], abs=1e-5)) == own
     assert (answer["pickles"] != []) == own
     assert ("secret.safetensors" in answer["outside"]) == (not own)
+
+
+def test_files_named_like_settings_in_the_working_directory_are_no_concern(
+    tmp_path, monkeypatch
+) -> None:
+    model = tmp_path / "model"
+    for part in build("bert"):
+        part.save_pretrained(model)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for name in ("bert", "gelu", "absolute"):
+        (elsewhere / name).touch()
+    monkeypatch.chdir(elsewhere)
+    unmask.load(str(model))

@@ -88,7 +88,8 @@ class Checkpoint:
         for name in _SETTINGS:
             settings = self.path(name)
             for value in () if settings is None else _strings_of(settings):
-                places = (Path(value), folder / value)
+                # a bare name, as that of a kind of model, is no path to a file elsewhere
+                places = (Path(value), folder / value) if os.path.dirname(value) else ()
                 if any(os.path.isfile(p) and not _is_inside(p, folder) for p in places):
                     raise ModelError(
                         f"{name} of {self._shown} names {quoted(value)}, a file outside the "
