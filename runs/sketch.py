@@ -7,7 +7,8 @@
         --output docs/results/sketch.jsonl
     python runs/sketch.py passes ... --estimator "both tables" --output docs/results/sketch.jsonl
 
-`default` runs sketches of the default precision, `passes` those of fixed numbers of passes, which
+`default` runs sketches of the default precision, `listed` the same for texts whose exact tops are
+listed in a file, `passes` those of fixed numbers of passes, which
 another version of the package can run as well. Without exact rows `default` says only how many
 passes it took.
 
@@ -15,8 +16,10 @@ Rows hold example ids, never text. Started again on the same file, it does only 
 """
 
 import argparse
+import hashlib
 import json
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,12 +34,13 @@ from unmask.tables.pair_tables import PairTables
 from unmask.tables.sketch import SketchedPair
 
 PASSES = (121, 201, 321, 513)
-LISTED, LISTED_TOKENS = 10, 5
+LISTED, LISTED_TOKENS, LISTED_GIVEN = 10, 5, 3
+# an exact fill of this probability is missing if it is not among so many of the sketch
+LIKELY, RANKED = 0.01, 30
 # dense tables of a vocabulary of 21,000 tokens fit
 QUIET = unmask.Settings(progress=False, announce=False, memory_limit=5 * 2**30)
 
 Row = dict[str, Any]
-Statistic = Callable[[unmask.Joint], float]
 
 
 @dataclass(frozen=True)
@@ -63,12 +67,19 @@ def exact(lm: unmask.LanguageModel, pair: Pair) -> Row:
     """What the whole tables say."""
     joint = construct("log-pool", tables_of(lm, pair))
     marginals = [joint.marginal(blank) for blank in (0, 1)]
+    conditionals = [
+        [blank, *given.ids, *fill.ids, fill.log_prob]
+        for blank in (0, 1)
+        for given in marginals[1 - blank].top(LISTED_GIVEN)
+        for fill in joint.conditional(blank, given={1 - blank: given.ids[0]}).top(LISTED_GIVEN)
+    ]
     return {
         "id": pair.id,
         "entropy": joint.entropy(),
         "mutual_information": joint.mutual_information(),
         "incompatibility": joint.incompatibility(),
-        "fills": [[*fill.ids, fill.log_prob] for fill in joint.top(LISTED)],
+        "fills": [[*fill.ids, fill.log_prob] for fill in joint.top(2 * RANKED)],
+        "conditionals": conditionals,
         "marginals": [
             [[*fill.ids, fill.log_prob] for fill in one.top(LISTED_TOKENS)] for one in marginals
         ],
@@ -87,7 +98,12 @@ def by_default(tables: PairTables, truth: Row | None, seed: int) -> Row:
         "precision_reached": joint.diagnostics["precision_reached"],
         "exact_entropy": joint.entropy() if truth is None else truth.get("entropy"),
     }
-    return {**row, "numbers": {} if truth is None else compared(joint, truth)}
+    if truth is None:
+        return {**row, "numbers": {}}
+    ranked = {fill.ids for fill in joint.top(RANKED)}
+    likely = [fill for fill in truth.get("fills", ()) if fill[2] >= math.log(LIKELY)]
+    missing = [_short(log_p) for *ids, log_p in likely if tuple(ids) not in ranked]
+    return {**row, "likely": len(likely), "missing": missing, "numbers": compared(joint, truth)}
 
 
 def by_passes(tables: PairTables, truth: Row, seed: int, passes: int) -> Row:
@@ -95,7 +111,7 @@ def by_passes(tables: PairTables, truth: Row, seed: int, passes: int) -> Row:
     pair = SketchedPair(tables, seed=seed)
     sketch = Sketch(precision=None, max_passes=passes, seed=seed)
     joint = precise_joints({"log-pool": {}}, pair, sketch)["log-pool"]
-    off = [joint.log_prob(a, b) - log_p for a, b, log_p in truth["fills"]]
+    off = [joint.log_prob(a, b) - log_p for a, b, log_p in truth["fills"][:LISTED]]
     return {
         "seed": seed,
         "kind": f"{passes} passes",
@@ -103,44 +119,68 @@ def by_passes(tables: PairTables, truth: Row, seed: int, passes: int) -> Row:
     }
 
 
-def incompatibility(joint: unmask.Joint) -> float:
-    """J, which every joint of a model has."""
-    value = joint.incompatibility()
-    assert value is not None
-    return value
-
-
-def log_prob_of(*ids: int) -> Statistic:
-    """The statistic of a fill."""
-    return lambda joint: joint.log_prob(*ids)
-
-
 def compared(joint: unmask.Joint, truth: Row) -> dict[str, list[list[float]]]:
     """By quantity: how far each number is from the exact one, and its stated error."""
-    numbers: dict[str, list[list[float]]] = {}
-
-    def add(name: str, one: unmask.Joint, statistic: Statistic, value: float) -> None:
-        difference, error = statistic(one) - value, one.standard_error(statistic)
-        numbers.setdefault(name, []).append([_short(difference), _short(error)])
-
-    single: dict[str, Statistic] = {
-        "entropy": unmask.Joint.entropy,
-        "mutual_information": unmask.Joint.mutual_information,
-        "incompatibility": incompatibility,
+    summary = joint.to_dict(n=1)
+    numbers: dict[str, list[list[float]]] = {
+        name: [[_short(summary[name] - truth[name]), _short(summary["standard_errors"][name])]]
+        for name in ("entropy", "mutual_information", "incompatibility")
+        if name in truth
     }
-    for name, statistic in single.items():
-        if name in truth:
-            add(name, joint, statistic, truth[name])
-    for a, b, log_p in truth.get("fills", ()):
-        add("ten", joint, log_prob_of(a, b), log_p)
-    for blank, tokens in enumerate(truth.get("marginals", ())):
-        for token, log_p in tokens:
-            marginal = joint.marginal(blank)
-            add("marginals", marginal, log_prob_of(token), log_p)
+    numbers["ten"] = errors_of(joint, truth.get("fills", ())[:LISTED])
+    each = [joint.marginal(blank) for blank in (0, 1)]
+    numbers["marginals"] = [
+        error
+        for marginal, tokens in zip(each, truth.get("marginals", ()), strict=False)
+        for error in errors_of(marginal, tokens[:LISTED_TOKENS])
+    ]
+    numbers["conditionals"] = [
+        error
+        for blank, given, token, log_p in truth.get("conditionals", ())
+        for error in errors_of(joint.conditional(blank, given={1 - blank: given}), [[token, log_p]])
+    ]
     if "gold" in truth:
-        a, b = truth["gold"]
-        add("gold", joint, log_prob_of(a, b), truth["gold_log_prob"])
-    return numbers
+        numbers["gold"] = errors_of(joint, [[*truth["gold"], truth["gold_log_prob"]]])
+    return {name: values for name, values in numbers.items() if values}
+
+
+def errors_of(joint: unmask.Joint, exact: list[list[float]]) -> list[list[float]]:
+    """Of fills and their exact log-probabilities: the error, and the stated one."""
+    ranked = {fill.ids: fill for fill in joint.top(RANKED)}
+    errors = []
+    for *ids, log_p in exact:
+        fill = ranked.get(tuple(map(int, ids)))
+        if fill is not None:
+            log_prob, error = fill.log_prob, fill.error or 0.0
+        else:
+            log_prob = joint.log_prob(*ids)
+            error = joint.standard_error(lambda one, ids=ids: one.log_prob(*ids))
+        errors.append([_short(log_prob - log_p), _short(error)])
+    return errors
+
+
+def listed(lm: unmask.LanguageModel, chosen: argparse.Namespace) -> Iterator[Row]:
+    """Rows for exact tops that name their texts: fills of at least LIKELY, mutual information."""
+    done = {(row["id"], row.get("seed")) for row in written(chosen.output)}
+    label = {"source": chosen.source, "estimator": chosen.estimator}
+    for seed in range(chosen.seeds):
+        for given in written(chosen.exact)[chosen.skip : chosen.skip + chosen.limit]:
+            name = hashlib.sha256(given["text"].encode()).hexdigest()[:12]
+            if (name, seed) in done:
+                continue
+            cloze = lm.cloze(given["text"])
+            place = {token: lm.tokenizer.convert_tokens_to_ids(token) for token in _tokens(given)}
+            fills = [[*(place[token] for token in fill), p] for fill, p in given["tops"]]
+            truth = {"fills": fills}
+            if "mi" in given:
+                truth["mutual_information"] = given["mi"]
+            tables = lm.tables(cloze, support="vocabulary", settings=QUIET)
+            row = by_default(tables, truth, seed)
+            yield {"id": name, **label, "vocabulary": lm.model.vocabulary_size, **row}
+
+
+def _tokens(given: Row) -> set[str]:
+    return {token for fill, _ in given["tops"] for token in fill}
 
 
 def published(lm: unmask.LanguageModel, pairs: list[Pair], folder: Path) -> dict[str, Row]:
@@ -207,9 +247,9 @@ def rows_of(lm: unmask.LanguageModel, chosen: argparse.Namespace) -> Iterator[Ro
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("exact", "default", "passes"))
+    parser.add_argument("what", choices=("exact", "default", "passes", "listed"))
     parser.add_argument("--model", required=True)
-    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--corpus")
     parser.add_argument("--mask", choices=MASKS, default="contiguous")
     parser.add_argument("--skip", type=int, default=0, help="pairs that choices were made on")
     parser.add_argument("--limit", type=int, default=100)
@@ -221,7 +261,7 @@ def main() -> None:
     chosen = parser.parse_args()
     lm = unmask.load(chosen.model)
     with chosen.output.open("a") as output:
-        for row in rows_of(lm, chosen):
+        for row in (listed if chosen.what == "listed" else rows_of)(lm, chosen):
             output.write(json.dumps(row) + "\n")
             output.flush()
 

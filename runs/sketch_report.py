@@ -12,11 +12,13 @@ from typing import Any
 import marked_page
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import beta
 
 Row = dict[str, Any]
 Numbers = NDArray[np.float64]
 
-EARLIER, NOW = "tables of masses", "both tables"
+# the sketch's estimators, in the order in which they came
+EARLIER, NOW, PARTNERS = "tables of masses", "both tables", "partners"
 # what is compared: its name in rows, in the tables, and its unit
 QUANTITIES = {
     "best": "log p of the likeliest fill (nats)",
@@ -26,6 +28,7 @@ QUANTITIES = {
     "incompatibility": "J (bits)",
     "mutual_information": "mutual information (nats)",
     "entropy": "entropy (nats)",
+    "conditionals": "log p given a likely token (nats)",
 }
 SHOWN = tuple(QUANTITIES[name] for name in ("ten", "gold", "incompatibility", "mutual_information"))
 
@@ -110,6 +113,61 @@ def _bar(rows: Sequence[Row], name: str, values: Numbers) -> list[str]:
     ]
 
 
+def _partners(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """With partners: the errors within a text are one error, so each text counts once."""
+    heads = ["pairs", "number", "texts", "within 2", "largest", "mean error", "median stated"]
+    lines = []
+    for model, mine in _groups(_defaults(rows, PARTNERS), _model):
+        for name, title in QUANTITIES.items():
+            texts = [row for row in mine if _numbers(row, name)]
+            if texts:
+                lines.append([model, title, *_once_per_text([_numbers(r, name) for r in texts])])
+    return heads, lines
+
+
+def _once_per_text(texts: Sequence[list[list[float]]]) -> list[str]:
+    within, means = [], []
+    for numbers in texts:
+        error, stated = np.array(numbers).T
+        within.append(np.mean(np.abs(error) <= 2 * stated))
+        means.append(np.mean(error))
+    error, stated = np.concatenate([np.array(numbers) for numbers in texts]).T
+    spread = np.std(means, ddof=1) / np.sqrt(len(means))
+    return [
+        str(len(texts)),
+        f"{np.mean(within):.3f}",
+        f"{np.max(np.abs(error)):.2f}",
+        f"{np.mean(means):+.4f} +- {spread:.4f}",
+        f"{np.median(stated):.4f}",
+    ]
+
+
+def _missing(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Likely fills that are not among the first thirty of a sketch, with a 95% interval."""
+    heads = ["pairs", "texts", "fills with p from 0.01", "missing", "of them p from 0.02"]
+    heads += ["95% interval of the rate", "passes: median", "mean"]
+    lines = []
+    for source, mine in _groups(_defaults(rows, PARTNERS), _source):
+        count = sum(row["likely"] for row in mine)
+        missing = [log_p for row in mine for log_p in row["missing"]]
+        low = beta.ppf(0.025, len(missing), count - len(missing) + 1) if missing else 0.0
+        high = beta.ppf(0.975, len(missing) + 1, count - len(missing))
+        passes = [row["forward_passes"] for row in mine]
+        lines.append(
+            [
+                source,
+                str(len(mine)),
+                f"{count:,}",
+                str(len(missing)),
+                str(sum(log_p >= np.log(0.02) for log_p in missing)),
+                f"{low:.4f} to {high:.4f}",
+                f"{np.median(passes):,.0f}",
+                f"{np.mean(passes):,.0f}",
+            ]
+        )
+    return heads, lines
+
+
 def _errors(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     heads = ["pairs", "passes", "n", "both tables", "tables of masses", "ratio"]
     lines = []
@@ -153,8 +211,8 @@ def _ratio(squares: Numbers) -> str:
 
 
 def _sizes(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    heads = ["pairs", "vocabulary", "n", "passes: median", "least", "most", "precision reached"]
-    heads += ["tokens: median", "least", "most"]
+    heads = ["pairs", "vocabulary", "n", "passes: median", "passes: least", "passes: most"]
+    heads += ["precision reached", "tokens: median", "tokens: least", "tokens: most"]
     lines = []
     parts = [
         *_groups(_defaults(rows, NOW), _source),
@@ -184,10 +242,11 @@ def tables(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def blocks(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The table that the page shows: each model's pairs together."""
+    """The tables that the page shows: each model's pairs together, and those with partners."""
     heads, lines = _bars([row for row in rows if row["estimator"] == NOW])
     kept = [line for line in lines if line[0].endswith(", all") and line[1] in SHOWN]
-    return {"error bars": _table(heads, kept).splitlines()}
+    tables = {"error bars": (heads, kept), "partners": _partners(rows), "missing": _missing(rows)}
+    return {name: _table(*table).splitlines() for name, table in tables.items()}
 
 
 def main() -> None:

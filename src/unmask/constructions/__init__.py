@@ -17,7 +17,6 @@ from unmask.constructions.needs import Needs
 from unmask.errors import MethodError
 from unmask.joints.agreement import Agreement
 from unmask.joints.joint import Joint
-from unmask.joints.sketched import Sketched
 from unmask.names import DEFAULT_METHOD as DEFAULT_METHOD
 from unmask.names import METHOD_WITHOUT_TABLES as METHOD_WITHOUT_TABLES
 from unmask.names import METHODS
@@ -170,9 +169,7 @@ def construct(method: object, tables: Tables, **options: object) -> Joint:
     return build(name, tables, options)
 
 
-def build(
-    name: str, tables: Tables, options: Given, sketch: Sketched[Joint] | None = None
-) -> Joint:
+def build(name: str, tables: Tables, options: Given) -> Joint:
     """Like `construct`, for the short name of a construction and options that were checked."""
     chosen = construction(name)
     if name in CONSTRUCTIONS:
@@ -180,7 +177,7 @@ def build(
         tables.elicit(parts.whole, masked=parts.masked)
     joint = chosen.build(tables, **options)
     # measured when it is read, and only where all tables are there by then
-    return joint.named(name, agreement=partial(_agreement_if_elicited, tables), sketch=sketch)
+    return joint.named(name, agreement=partial(_agreement_if_elicited, tables))
 
 
 def _agreement_if_elicited(tables: Tables) -> Agreement | None:

@@ -109,7 +109,6 @@ class Joint(Guessable):
         method: str,
         diagnostics: Mapping[str, object] | None = None,
         agreement: Callable[[], Agreement | None] | None = None,
-        sketch: "Sketched[Joint] | None" = None,
     ) -> "Joint":
         """The same distribution under another name, with more diagnostics.
 
@@ -117,7 +116,6 @@ class Joint(Guessable):
             method: Name of the construction.
             diagnostics: How the numbers were computed, added to what is there.
             agreement: A function that measures J when it is first asked for.
-            sketch: For a joint that is an estimate, what it was estimated from.
         Returns:
             A joint that shares all numbers with this one.
         Examples:
@@ -130,7 +128,7 @@ class Joint(Guessable):
             method=method,
             diagnostics={**self._diagnostics, **(diagnostics or {})},
             agreement=agreement or self._agreement,
-            sketch=sketch or self._sketch,
+            sketch=self._sketch,
         )
 
     @property
