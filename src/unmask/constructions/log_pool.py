@@ -10,10 +10,10 @@ from unmask.tables.stationary import stationary_law
 
 
 def log_pool(tables: Tables) -> Joint:
-    """Multiply every q(x_t | x_-t) mu_-t to the power 1 / k, and renormalise.
+    """Multiply each blank's conditional and the law of the others, to the power 1 / k; renormalise.
 
-    mu is where resampling one blank given the others settles (Heckerman et al. 2000), so that for
-    two blanks it is the geometric mean of q(a | b) r_b and q(b | a) r_a. A fill must be likely
+    The law is where resampling one blank given the others settles (Heckerman et al. 2000), so that
+    for two blanks it is the geometric mean of q(a | b) r_b and q(b | a) r_a. A fill must be likely
     whichever blank is drawn last (logarithmic opinion pool, Genest & Zidek 1986).
     """
     law = stationary_law(tables)
