@@ -100,7 +100,6 @@ def test_a_table_is_not_a_text() -> None:
         ("fill --methods mlm", "did you mean --method?"),
         ("evaluate snli -o x --sketch", "estimates are the default; --exact turns them off"),
         ("report x --format csv", "did you mean --input-format or --output-format"),
-        ("score --patience 3", "did you mean --wait?"),
         ("score --batch 3", "did you mean --batch-size?"),
         ("score --quite", "did you mean --quiet?"),
         ("merge a b c", "merge takes no further argument 'c'"),

@@ -93,7 +93,6 @@ _GUESSES: dict[str, str | tuple[str, ...]] = {
     "sketch": "estimates are the default; --exact turns them off",
     "format": ("--input-format", "--output-format"),
     "corpus-format": ("--input-format",),
-    "patience": ("--wait",),
     "skip-bad": "bad rows are skipped by default; --strict ends at the first",
     "texts": ("--text",),
     "text-column": ("--column", "--columns"),

@@ -6,9 +6,11 @@ input alike. The time of a run is measured, on rows from all over what is left o
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from unmask.errors import UnmaskError
 from unmask.jobs.kinds import Kind, Reason, Work
 from unmask.language_model import LanguageModel
 from unmask.printable import readable_seconds
@@ -46,8 +48,13 @@ def rows_per_unit(kind: Kind, lm: LanguageModel, sample: Sequence[Row]) -> int:
 
 
 def _works(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[Work]:
-    each = [kind.work(lm, item) for item in items if not isinstance(item, Reason)]
-    return [work for work in each if work is not None]
+    works = []
+    for item in items:
+        # a row that cannot be answered says so when it is its turn
+        with suppress(UnmaskError):
+            work = None if isinstance(item, Reason) else kind.work(lm, item)
+            works += [] if work is None else [work]
+    return works
 
 
 @dataclass(frozen=True)
