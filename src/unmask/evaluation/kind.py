@@ -143,7 +143,7 @@ class Evaluate(Kind):
             seed = int(sha256([self.sketch.seed, example.id])[:15], 16)
             sketch = replace(self.sketch, seed=seed)
             numbers, apart = _sketched(methods, tables, sketch, (first, second))
-        shared = {
+        shared: dict[str, Any] = {
             "incompatibility": None if apart is None else apart.bits,
             "software": SOFTWARE,
             "device": device_name(lm),

@@ -25,7 +25,7 @@ from unmask.printable import quoted
 from unmask.queries.sketched import check_sketched, sketchable
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.corpus import Corpus
-from unmask.records.files import Input, Source, Unit
+from unmask.records.files import HeldRows, Input, Unit
 from unmask.records.rows import Record
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, is_auto, resolved
@@ -91,11 +91,12 @@ class Prepared:
         sample = [record.row for record in records[:_SAMPLE]]
         return Job(self.kind, Input((), (), [EXAMPLE], sample, records=records), rows_per_unit)
 
-    def cut(self, job: Job, shard: Shard | None = None, output: str = "") -> Source:
+    def cut(self, job: Job, shard: Shard | None = None, output: str = "") -> HeldRows:
         """The units of the job; its input is known by the corpus."""
         identity = CorpusIdentity(self.kind.corpus, len(self.corpus.sentences), self.corpus.digest)
         source = job.cut(self.lm, shard, output)
-        return replace(source, identity=[list(identity)])  # type: ignore[call-arg]
+        assert isinstance(source, HeldRows)
+        return replace(source, identity=[list(identity)])
 
 
 def prepare(request: EvaluationRequest) -> Prepared:

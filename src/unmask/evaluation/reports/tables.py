@@ -135,7 +135,8 @@ def summary_table(summaries: Sequence[Summary], vocabularies: Mapping[str, str])
         for measure in PAPER_MEASURES
         if any(published(summary.group, measure) is not None for summary in summaries)
     }
-    columns = {**_EXAMPLES, "failed": attrgetter("failed"), **_measured(MEASURES), **paper}
+    failed: Columns = {"failed": attrgetter("failed")}
+    columns = {**_EXAMPLES, **failed, **_measured(MEASURES), **paper}
     models = {summary.group.model for summary in summaries}
     notes = {
         "Means are over examples, and lower is better.": True,
