@@ -206,7 +206,7 @@ def evaluate(
         StoreError: The folder holds another run, or is in use.
     Examples:
         >>> from pathlib import Path
-        >>> from unmask.evaluation import EvaluationRequest, ModelSource, prepare, read_run
+        >>> from unmask.evaluation import EvaluationRequest, ModelSource, prepare
         >>> from unmask.records.corpora import CorpusSpec
         >>> _ = Path("corpus.txt").write_text("Two dogs are running.")
         >>> corpus = CorpusSpec("corpus.txt")
@@ -215,8 +215,6 @@ def evaluate(
         >>> request = EvaluationRequest(corpus=corpus, model=model, **how)
         >>> unmask.evaluate(prepare(request), "results", progress=False).done
         1
-        >>> [row.construction for row in read_run("results").rows]
-        ['log-pool']
     """
     place, lm, request = os.fspath(output), prepared.lm, prepared.request
     job = replace(prepared.job(rows_per_unit), strict=strict)
