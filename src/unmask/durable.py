@@ -1,7 +1,6 @@
 """Files that are there whole or not at all, whenever the machine stops or the disk is full."""
 
 import errno
-import glob
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +11,6 @@ from unmask.errors import StoreError
 from unmask.printable import quoted
 
 _UNFINISHED = ".unfinished"
-_CHUNK_BYTES = 2**20
 _File = TypeVar("_File", bound=IO[Any])
 
 
@@ -64,20 +62,11 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def remove_unfinished(folder: Path, name: str = "") -> None:
-    """Clear what a process left that was stopped while it wrote a file of this name, or any.
-
-    None may be writing it now.
-    """
+def remove_unfinished(folder: Path) -> None:
+    """Clear what a process left that was stopped while it wrote a file; none may write one now."""
     with explained(folder):
-        for left in folder.glob(f".{glob.escape(name)}*{_UNFINISHED}"):
+        for left in folder.glob(f".*{_UNFINISHED}"):
             left.unlink(missing_ok=True)
-
-
-def add_bytes(total: Any, file: BinaryIO, start: int, stop: int) -> None:
-    """Add some of the bytes of a file to a hash."""
-    for place in range(file.seek(start), stop, _CHUNK_BYTES):
-        total.update(file.read(min(_CHUNK_BYTES, stop - place)))
 
 
 @contextmanager

@@ -24,9 +24,8 @@ ALPHABETS = {
 }
 SUPPORTS = ("vocabulary", "tokens", "no-special", *ALPHABETS)
 
-# formats of rows that are written: files of lines can grow, the others are made of finished parts
-TEXT_FORMATS, BINARY_FORMATS = ("csv", "jsonl", "tsv"), ("parquet",)
-OUTPUT_FORMATS = tuple(sorted((*TEXT_FORMATS, *BINARY_FORMATS)))
+# formats of rows that are written
+OUTPUT_FORMATS = ("csv", "jsonl", "parquet", "tsv")
 
 
 # of a pair of blanks whose model is only asked how far it contradicts itself: the errors of an
