@@ -1,7 +1,7 @@
 """Run the tutorials and keep their outputs: `python runs/notebooks.py [NOTEBOOK ...]`.
 
 Tutorials are notebooks with the outputs of their code, which GitHub and the site show as they are.
-Run this after a change to a tutorial, or to what one prints; tests/docs/test_tutorial_claims.py
+Run this after a change to a tutorial, or to what one prints; tests/docs/test_tutorial_outputs.py
 runs the same cells and compares. In the folder where a notebook runs, the name of each model is a
 link to its folder. The project's own model is in the checkout; others are in UNMASK_TEST_ASSETS.
 """

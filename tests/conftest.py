@@ -53,7 +53,7 @@ LONGEST = {
     "test_ray_jobs.py",
     "test_sketch.py",
     "test_snippets.py",
-    "test_tutorial_claims.py",
+    "test_tutorial_outputs.py",
 }
 NOT_QUICK = ("slow", "long", "real", "assets")
 
