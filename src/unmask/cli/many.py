@@ -98,7 +98,7 @@ class GivenRows:
         for file in self.files if len(self.files) == 1 else ():
             check_header(file, self.format, columns)
 
-    def read(self, kind: "Kind", *, hold: bool) -> "files.Input":
+    def read(self, kind: "Kind", *, hold: bool) -> "files.InputRows":
         """The input, after a look at its first rows; with `hold` a pipe is read to its end."""
         from unmask.jobs.worker import clash
         from unmask.records.files import open_input, rows_in_memory
@@ -195,7 +195,7 @@ class RowsRun:
     at_once: int = 1
     default_format: str | None = "csv"
     keep: "Callable[[list[Row]], object] | None" = None
-    check: "Callable[[files.Input], object]" = lambda _: None
+    check: "Callable[[files.InputRows], object]" = lambda _: None
     conclude: "Callable[[Counts], int] | None" = None
 
     def run(self) -> int:
@@ -322,7 +322,7 @@ class RowsRun:
                     shutil.rmtree(folder, ignore_errors=True)
                 raise
 
-    def _job(self, given: "files.Input", size: int | None) -> "Job":
+    def _job(self, given: "files.InputRows", size: int | None) -> "Job":
         from unmask.jobs.running import Job
 
         # bars within a unit would be thousands

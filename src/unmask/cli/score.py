@@ -12,7 +12,7 @@ from unmask.printable import quoted
 if TYPE_CHECKING:
     from unmask.jobs.counts import Counts
     from unmask.jobs.kinds.score import ScoreKind
-    from unmask.records.files import Input
+    from unmask.records.files import InputRows
     from unmask.records.rows import Record, Row
 
 
@@ -58,7 +58,7 @@ class ScoreCommand(ScoreOptions):
 
         return [Record(row) for row in read_blimp(place, paradigms=self.paradigm, limit=self.limit)]
 
-    def _check_groups(self, given: "Input") -> None:
+    def _check_groups(self, given: "InputRows") -> None:
         for name in self.by:
             if name not in given.names:
                 raise UnmaskError(f"--by {quoted(name)}: the input has no such column")

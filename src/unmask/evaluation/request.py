@@ -25,7 +25,7 @@ from unmask.printable import quoted
 from unmask.queries.sketched import check_sketched, sketchable
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.corpus import Corpus
-from unmask.records.files import HeldRows, Input, Unit
+from unmask.records.files import HeldRows, InputRows, Unit
 from unmask.records.rows import Record
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, is_auto, resolved
@@ -89,7 +89,7 @@ class Prepared:
         """The examples, as rows of an input."""
         records = [Record({EXAMPLE: pair}) for pair in self.pairs]
         sample = [record.row for record in records[:_SAMPLE]]
-        return Job(self.kind, Input((), (), [EXAMPLE], sample, records=records), rows_per_unit)
+        return Job(self.kind, InputRows((), (), [EXAMPLE], sample, records=records), rows_per_unit)
 
     def cut(self, job: Job, shard: Shard | None = None, output: str = "") -> HeldRows:
         """The units of the job; its input is known by the corpus."""

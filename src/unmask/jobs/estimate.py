@@ -58,7 +58,7 @@ def _works(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[Work]:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RunEstimate:
     """What rows take in all, or one of them where `rows`, their number, is not known."""
 
     title: str
@@ -78,7 +78,7 @@ class Estimate:
 
 def estimate(
     kind: Kind, lm: LanguageModel, left: Sequence[Unit], rows: int | None, *, is_dry: bool
-) -> Estimate | None:
+) -> RunEstimate | None:
     """What the units that are left take here, of which all rows are `rows`; None if not known.
 
     A dry run times rows that would share no batches, any other one only if that is a small part.
@@ -97,7 +97,7 @@ def estimate(
             seconds = _seconds_alone(kind, lm, items)
         seconds *= count
     at_most = any(one.at_most for one in works)
-    return Estimate(kind.title, kind.noun, rows, passes * count, seconds, at_most)
+    return RunEstimate(kind.title, kind.noun, rows, passes * count, seconds, at_most)
 
 
 def _sampled(kind: Kind, lm: LanguageModel, left: Sequence[Unit]) -> tuple[list[Any], int]:

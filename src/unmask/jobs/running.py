@@ -17,12 +17,12 @@ from unmask.jobs.kinds import Kind
 from unmask.jobs.model_source import SOFTWARE
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.shards import Shard
-from unmask.jobs.worker import Outcome, Prepared, Worker, passed_on
+from unmask.jobs.worker import Outcome, PreparedUnit, Worker, passed_on
 from unmask.language_model import LanguageModel
 from unmask.printable import printable
 from unmask.progress import Bar, DrawnBar, HiddenBar, bar
 from unmask.records import places
-from unmask.records.files import Input, Source, Unit
+from unmask.records.files import InputRows, Source, Unit
 from unmask.records.rows import Row
 
 # receipts are files: more of them than this burden a disk
@@ -38,7 +38,7 @@ class Job:
     """What to do with which rows. A `strict` one ends at the first row without an answer."""
 
     kind: Kind
-    input: Input
+    input: InputRows
     rows_per_unit: int | None = None
     strict: bool = False
 
@@ -108,7 +108,7 @@ class LocalExecutor:
             yield worker.do(prepared, folder)
 
 
-def _prepared(worker: Worker, units: Iterable[Unit]) -> Iterator[Prepared]:
+def _prepared(worker: Worker, units: Iterable[Unit]) -> Iterator[PreparedUnit]:
     """Every unit; while the model runs on it, the next is read."""
     with ThreadPoolExecutor(1) as reader:
         waiting = None

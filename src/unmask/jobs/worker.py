@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-class Prepared(NamedTuple):
+class PreparedUnit(NamedTuple):
     """A unit that was read: what the model is run on for each row, or an error."""
 
     unit: Unit
@@ -73,15 +73,15 @@ class Worker:
         batch = RowBatch(rows, [None] * table.num_rows, table)
         return part_table(batch, self.answers(batch, self._items(batch))[0], kind)
 
-    def read(self, unit: Unit) -> Prepared:
+    def read(self, unit: Unit) -> PreparedUnit:
         """The rows of a unit, tokenised; the model does not run."""
         try:
             batch = read_unit(unit, self.kind.required_columns, self.kind.optional_columns)
-            return Prepared(unit, batch, self._items(batch))
+            return PreparedUnit(unit, batch, self._items(batch))
         except CorpusError as error:
-            return Prepared(unit, RowBatch([], []), error=str(error))
+            return PreparedUnit(unit, RowBatch([], []), error=str(error))
         except Exception as error:  # a unit that fails says why, and the others go on
-            return Prepared(unit, RowBatch([], []), error=describe(error))
+            return PreparedUnit(unit, RowBatch([], []), error=describe(error))
 
     def _items(self, batch: RowBatch) -> list[Any]:
         reasons, dropped = list(batch.reasons), set(self.kind.dropped_columns)
@@ -129,7 +129,7 @@ class Worker:
         half = len(items) // 2
         return [*self._run(items[:half]), *self._run(items[half:])]
 
-    def do(self, prepared: Prepared, folder: Folder) -> Outcome:
+    def do(self, prepared: PreparedUnit, folder: Folder) -> Outcome:
         """Compute a unit that was read, and write its part; what cannot be written raises.
 
         A unit is noted before it begins: if it takes this process along, its note stays.

@@ -220,7 +220,7 @@ Source = CutFiles | HeldRows
 
 
 @dataclass(frozen=True)
-class Input:
+class InputRows:
     """An INPUT after a look at its first rows: `names` are their columns, `sample` some of them.
 
     Its rows are those of `files`, each with its format, or `records`.
@@ -259,11 +259,11 @@ class Input:
         return list(names)
 
 
-def rows_in_memory(records: Sequence[Record]) -> Input:
+def rows_in_memory(records: Sequence[Record]) -> InputRows:
     """An input of rows that need not be read."""
     names = dict.fromkeys(name for one in records for name in one.row)
     good = [one.row for one in records if one.reason is None]
-    return Input((), (), list(names), good[:_ROWS_LOOKED_AT], records=records)
+    return InputRows((), (), list(names), good[:_ROWS_LOOKED_AT], records=records)
 
 
 def open_input(
@@ -274,7 +274,7 @@ def open_input(
     limit: int | None = None,
     piped_format: str = "txt",
     hold: bool = False,
-) -> Input:
+) -> InputRows:
     """The rows of files, patterns, folders and URLs, or of one pipe (`-` is stdin).
 
     At most `limit` rows. `format` is theirs if names do not show it, `piped_format` that of a pipe
@@ -293,10 +293,10 @@ def open_input(
     head = _head(records, pipe)
     if hold:
         return rows_in_memory([*head, *records])
-    return Input((), columns, list(head[-1].row), [head[-1].row], records=chain(head, records))
+    return InputRows((), columns, list(head[-1].row), [head[-1].row], records=chain(head, records))
 
 
-def _looked_at(files: Sequence[tuple[FoundFile, str]], columns: Sequence[str]) -> Input:
+def _looked_at(files: Sequence[tuple[FoundFile, str]], columns: Sequence[str]) -> InputRows:
     """An input after a look at the first rows of some files; if none can be read, it is refused."""
     what = places.shown(files[0][0].place) if len(files) == 1 else "the input"
     why, names, sample = f"{what} holds no text; give at least one", list[str](), list[Row]()
@@ -315,7 +315,7 @@ def _looked_at(files: Sequence[tuple[FoundFile, str]], columns: Sequence[str]) -
         why = next(filter(None, batch.reasons), why)
     if not sample:
         raise CorpusError(why)
-    return Input(files, columns, names, sample)
+    return InputRows(files, columns, names, sample)
 
 
 def _first_rows(file: FoundFile, format: str, columns: Sequence[str]) -> RowBatch:
