@@ -22,7 +22,6 @@ import elbo as elbo_run  # noqa: E402
 import marked_page  # noqa: E402
 import pivots  # noqa: E402
 import pivots_report  # noqa: E402
-import scale_table  # noqa: E402
 import unmasking as unmasking_run  # noqa: E402
 
 VERDICTS = ROOT / "docs" / "results" / "what-holds-here.md"
@@ -390,17 +389,3 @@ def check_sentences(files: dict[Path, str]) -> None:
         sentences = sentences.replace(block, "")
     numbers = set(re.findall(number, "".join([*blocks, *tables])))
     assert set(re.findall(number, sentences)) - numbers == set()
-
-
-# a billion sentences
-
-
-def test_the_table_of_scale_is_made_of_its_rates() -> None:
-    page = scale_table.PAGE.read_text(encoding="utf-8")
-    found = json.loads(scale_table.RATES.read_text(encoding="utf-8"))
-    assert scale_table.with_table(page, found) == page
-    assert set(found["rates"]) == set(scale_table.TIMED)
-    rates = {"tiny-english": dict.fromkeys(scale_table.METHODS, 100.0)}
-    rates["BERT-base size"] = dict.fromkeys(scale_table.METHODS, 1.0)
-    lines = list(scale_table.lines({"corpus": "c", "tokens_per_text": 10.0, "rates": rates}))
-    assert "| `pll` | 10.0 | 2.8 h (100 per second and core) | 12 days (1 per second" in lines[2]
