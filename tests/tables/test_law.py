@@ -92,6 +92,13 @@ def test_few_tokens(shape: tuple[int, int]) -> None:
         check(examples.random(*shape, seed), determined=True)
 
 
+def test_a_gap_that_is_wide_is_not_computed_to_the_last_digit() -> None:
+    """The second eigenvalue of a random matrix lies in a crowd, and is of no use here."""
+    law = law_of(examples.random(DENSE + 100, DENSE + 200, 7).tables())
+    assert law.converged
+    assert law.passes < 60
+
+
 @pytest.mark.parametrize("coupling", COUPLINGS)
 @pytest.mark.parametrize("groups", [2, 5])
 def test_groups_that_hardly_meet_are_weighed_by_elimination(groups: int, coupling: float) -> None:
