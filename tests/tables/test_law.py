@@ -96,7 +96,7 @@ def test_a_gap_that_is_wide_is_not_computed_to_the_last_digit() -> None:
     """The second eigenvalue of a random matrix lies in a crowd, and is of no use here."""
     law = law_of(examples.random(DENSE + 100, DENSE + 200, 7).tables())
     assert law.converged
-    assert law.passes < 60
+    assert law.passes < 90
 
 
 @pytest.mark.parametrize("coupling", COUPLINGS)
