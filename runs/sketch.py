@@ -21,6 +21,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def by_passes(tables: PairTables, truth: Row, seed: int, passes: int) -> Row:
 
 def compared(joint: unmask.Joint, truth: Row) -> dict[str, list[list[float]]]:
     """By quantity: how far each number is from the exact one, and its stated error."""
-    summary = joint.to_dict(n=1)
+    summary: dict[str, Any] = joint.to_dict(n=1)
     numbers: dict[str, list[list[float]]] = {
         name: [[_short(summary[name] - truth[name]), _short(summary["standard_errors"][name])]]
         for name in ("entropy", "mutual_information", "incompatibility")
@@ -148,28 +149,34 @@ def errors_of(joint: unmask.Joint, exact: list[list[float]]) -> list[list[float]
     """Of fills and their exact log-probabilities: the error, and the stated one."""
     ranked = {fill.ids: fill for fill in joint.top(RANKED)}
     errors = []
-    for *ids, log_p in exact:
-        fill = ranked.get(tuple(map(int, ids)))
+    for *numbers, log_p in exact:
+        ids = tuple(map(int, numbers))
+        fill = ranked.get(ids)
         if fill is not None:
             log_prob, error = fill.log_prob, fill.error or 0.0
         else:
             log_prob = joint.log_prob(*ids)
-            error = joint.standard_error(lambda one, ids=ids: one.log_prob(*ids))
+            error = joint.standard_error(partial(_log_prob, ids=ids))
         errors.append([_short(log_prob - log_p), _short(error)])
     return errors
+
+
+def _log_prob(joint: unmask.Joint, ids: tuple[int, ...]) -> float:
+    return joint.log_prob(*ids)
 
 
 def listed(lm: unmask.LanguageModel, chosen: argparse.Namespace) -> Iterator[Row]:
     """Rows for exact tops that name their texts: fills of at least LIKELY, mutual information."""
     done = {(row["id"], row.get("seed")) for row in written(chosen.output)}
     label = {"source": chosen.source, "estimator": chosen.estimator}
+    tokenizer: Any = lm.tokenizer
     for seed in range(chosen.seeds):
         for given in written(chosen.exact)[chosen.skip : chosen.skip + chosen.limit]:
             name = hashlib.sha256(given["text"].encode()).hexdigest()[:12]
             if (name, seed) in done:
                 continue
             cloze = lm.cloze(given["text"])
-            place = {token: lm.tokenizer.convert_tokens_to_ids(token) for token in _tokens(given)}
+            place = {token: tokenizer.convert_tokens_to_ids(token) for token in _tokens(given)}
             fills = [[*(place[token] for token in fill), p] for fill, p in given["tops"]]
             truth = {"fills": fills}
             if "mi" in given:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from unmask.jobs.kinds import Kind
     from unmask.jobs.running import Job, Result
     from unmask.language_model import LanguageModel
-    from unmask.records import files
+    from unmask.records.files import InputRows, Unit
     from unmask.records.rows import Record, Row
 
 # options that commands over rows share, each a field
@@ -98,7 +98,7 @@ class GivenRows:
         for file in self.files if len(self.files) == 1 else ():
             check_header(file, self.format, columns)
 
-    def read(self, kind: "Kind", *, hold: bool) -> "files.InputRows":
+    def read(self, kind: "Kind", *, hold: bool) -> "InputRows":
         """The input, after a look at its first rows; with `hold` a pipe is read to its end."""
         from unmask.jobs.worker import clash
         from unmask.records.files import open_input, rows_in_memory
@@ -195,7 +195,7 @@ class RowsRun:
     at_once: int = 1
     default_format: str | None = "csv"
     keep: "Callable[[list[Row]], object] | None" = None
-    check: "Callable[[files.InputRows], object]" = lambda _: None
+    check: "Callable[[InputRows], object]" = lambda _: None
     conclude: "Callable[[Counts], int] | None" = None
 
     def run(self) -> int:
@@ -322,7 +322,7 @@ class RowsRun:
                     shutil.rmtree(folder, ignore_errors=True)
                 raise
 
-    def _job(self, given: "files.InputRows", size: int | None) -> "Job":
+    def _job(self, given: "InputRows", size: int | None) -> "Job":
         from unmask.jobs.running import Job
 
         # bars within a unit would be thousands
@@ -332,7 +332,7 @@ class RowsRun:
         size = size if chosen.rows_per_unit is None else chosen.rows_per_unit
         return Job(kind, given, size, chosen.strict)
 
-    def _announced(self, lm: "LanguageModel", left: "list[files.Unit]", rows: int | None) -> bool:
+    def _announced(self, lm: "LanguageModel", left: "Sequence[Unit]", rows: int | None) -> bool:
         """Print what rows take, if that is long; True where nothing else is wanted."""
         from unmask.jobs.estimate import LONG_SECONDS, estimate
 

@@ -111,11 +111,13 @@ class RayExecutor:
         if not units:
             return
         source, (least, most) = self._source_and_workers()
+        # Ray's types know functions alone, not classes of actors
+        worker: Any = RayWorker
         with _quiet():
             items = [{"unit": pickle.dumps(unit)} for unit in units]
             blocks = min(len(units), most * _BLOCKS_PER_WORKER)
             results = ray.data.from_items(items, override_num_blocks=blocks).map(
-                RayWorker,
+                worker,
                 fn_constructor_args=(source, kind, folder, plan),
                 compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most),
                 num_cpus=self._cluster.cpus_per_worker,
@@ -168,9 +170,11 @@ def connect(address: str) -> tuple[Any, bool]:
     if ray.is_initialized():
         return ray, False
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
+    if address == LOCAL:
+        options["include_dashboard"] = False
     before = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address, **options, **({"include_dashboard": False} if address == LOCAL else {}))
+        ray.init(address, **options)
     except Exception as error:  # Ray raises whatever its parts raise
         fix = "start one with `ray start --head`, give the address of one, or choose local"
         why = describe(error)

@@ -47,7 +47,7 @@ class Kind:
     """
 
     name, noun, verb = "", "text", "scored"
-    row_seconds, runs_alone = 2e-4, False
+    row_seconds = 2e-4
     # how the model is run
     settings: "Settings"
 
@@ -75,6 +75,11 @@ class Kind:
     def methods(self) -> Sequence[str]:
         """The methods, at least one of which must have a number."""
         return ()
+
+    @property
+    def runs_alone(self) -> bool:
+        """True where its rows share no batches."""
+        return False
 
     @property
     def prefix(self) -> str:
