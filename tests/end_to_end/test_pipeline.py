@@ -176,7 +176,7 @@ def test_a_folder_is_enough_and_saving_writes_no_code(tmp_path, tiny):
         ("the cat sat.", {}, ClozeError, "write [MASK] where a token is missing"),
         ("the [MASK].", {"top_k": 0}, SupportError, "top_k is a number of fills from 1, not 0"),
         ("the [MASK].", {"targets": ["cat", "unhappy"]}, SupportError, "piece prior"),
-        ("the [MASK] [MASK].", {"method": "besga"}, MethodError, "did you mean"),
+        ("the [MASK] [MASK].", {"method": "log-poll"}, MethodError, "did you mean"),
         ("the [MASK] [MASK].", {"pivot": "cat"}, MethodError, "log-pool has no option 'pivot'"),
     ],
 )

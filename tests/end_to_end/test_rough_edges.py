@@ -93,13 +93,13 @@ TOKENS = ("the", "a", ",", *(f"word{i}" for i in range(73)))
 def a_report(*supports: str | tuple[str, ...], distances: tuple[int, ...] = (0, 3)) -> Report:
     runs = []
     for support in supports:
-        plan = a_plan(a_kind(support=support))
+        kind = a_kind(support=support)
         rows = [
-            a_row(i, construction=name, support=plan.support_name, positions=(2, 3 + distance))
+            a_row(i, construction=name, support=kind.support_name, positions=(2, 3 + distance))
             for name in ("mlm", "ag")
             for i, distance in enumerate(d for d in distances for _ in range(35))
         ]
-        runs.append(a_run("run", plan, rows))
+        runs.append(a_run("run", a_plan(kind), rows))
     return report(runs, resampling=Resampling(resamples=50, seed=0))
 
 

@@ -143,7 +143,7 @@ def test_the_paper_stands_beside_the_same_only() -> None:
         {"corpus": "wikitext"},
         {"mask": "words"},
         {"support": "no-special"},
-        {"construction": "ag"},
+        {"construction": "log-pool"},
     ):
         assert published(same._replace(**changes), "unary_ppl") is None
 

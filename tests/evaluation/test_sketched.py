@@ -213,11 +213,11 @@ def test_shards_resume_and_reports(run, tmp_path: Path, capsys) -> None:
 
 def test_what_does_not_go_with_a_sketch_is_said_in_one_line(run) -> None:
     for arguments, said in (
-        (("--precision", "1", "--method", "log-pool,ag"), "leave it out, or give --exact, which"),
+        (("--precision", "1", "--method", "log-pool,ag"), "leave it out, or give exact=True"),
         (("--precision", "1", "--support", "no-special"), "exclude each other"),
         (("--precision", "1", "--exact"), "--precision and --exact exclude each other"),
         (("--precision", "0"), "nats above 0"),
-        (("--max-passes", "7"), "at least 101 forward passes, not --max-passes 7"),
+        (("--max-passes", "7"), "at least 101 forward passes, not max_passes=7"),
     ):
         code, out, err = run(*arguments)
         assert (code, out) == (2, ""), arguments

@@ -15,6 +15,7 @@ from tiny_tokenizers import save_bert
 
 from unmask import cli
 from unmask.errors import StoreError
+from unmask.jobs.canonical import sha256
 from unmask.jobs.merging import merge
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -152,7 +153,9 @@ def receive(part: Path) -> None:
     """The receipt of a part that was changed."""
     receipt = part.with_name(f"_{part.stem}.json")
     values = json.loads(receipt.read_text())
+    del values["check"]
     values["sha256"] = hashlib.sha256(part.read_bytes()).hexdigest()
+    values["check"] = sha256([values])
     receipt.write_text(json.dumps(values))
 
 

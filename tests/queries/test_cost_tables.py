@@ -10,7 +10,6 @@ import unmask
 from unmask.queries.cost import all_needs, table_bytes, weight_bytes
 from unmask.queries.sketched import cost_of_sketch
 from unmask.settings import Settings, Sketch
-from unmask.tables.sketch import REPLICATES
 from unmask.tables.storage import choose_storage
 
 PAIR = "t1 [MASK] [MASK]"
@@ -69,12 +68,13 @@ def test_a_model_that_is_no_module_has_no_weights_to_count() -> None:
     assert toy().cost(PAIR).model_bytes is None
 
 
-def test_a_sketch_keeps_its_rows_replicates_and_tables() -> None:
+def test_a_sketch_keeps_its_rows_and_tables() -> None:
+    # 12 tables for the law and J, 3 more for each construction
     cost = cost_of_sketch(Sketch(), (8192, 8192), Settings(), 9, 1)
     assert (cost.forward_passes, cost.at_most) == (1999, True)
-    assert cost.table_bytes == 4 * 2 * 8192 * 999 + 8 * REPLICATES * 999**2 + 16 * 999**2
+    assert cost.table_bytes == 4 * 2 * 8192 * 999 + 8 * (12 + 3) * 999**2
     both = cost_of_sketch(Sketch(precision=None), (8192, 8192), Settings(), 9, 2)
-    assert both.table_bytes - cost.table_bytes == 8 * REPLICATES * 999**2
+    assert both.table_bytes - cost.table_bytes == 8 * 3 * 999**2
     assert not both.at_most
 
 

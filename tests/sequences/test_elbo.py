@@ -235,6 +235,6 @@ def test_other_draws_are_another_job_and_need_the_method(
     assert cli.main(["score", "rows.txt", "-m", str(folder), "--draws", "3"]) == 2
     assert "--draws is for elbo, but --method is pll" in capsys.readouterr().err
     assert cli.main(["score", "rows.txt", "-m", str(folder), "--method", "elbo", "--dry-run"]) == 0
-    assert "128 forward passes per text" in capsys.readouterr().out
+    assert "elbo: 256 forward passes for 2 texts" in capsys.readouterr().out
     assert cli.main(["score", "rows.txt", "-m", str(folder), "--quiet", "--json"]) == 0
     assert "standard_error" not in json.loads(capsys.readouterr().out.splitlines()[0])
