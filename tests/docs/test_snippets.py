@@ -47,7 +47,7 @@ OTHER_PROGRAMS = {
     "needs containers or Kubernetes": ("docker", "kubectl"),
     "changes the manifests to a registry that is the reader's": ("sed",),
     "needs a cluster": ("ray", "sbatch", "scontrol", "awk", "head"),
-    "is about the machine's files": ("flock", "grep", "echo"),
+    "is about the machine's files": ("flock", "grep", "echo", "ls", "wc"),
     "is of the shell": (
         *("export", "source", "for", "do", "done", "if", "then", "fi", "wait", "exit"),
         *("gpus=4", "gpu", "gpu++", "code=$?", "head=$", "address=$", ":6379"),
