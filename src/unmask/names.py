@@ -346,7 +346,7 @@ METHODS: dict[str, Method] = {
             ),
             "tolerance": MethodOption(
                 float,
-                "steps go on until no log marginal changes by more (instead of --steps)",
+                "steps go on until no log marginal changes by more (instead of steps)",
                 _check_tolerance,
                 "X",
             ),
