@@ -83,7 +83,9 @@ BLANKS = [
 ]
 
 METHODS = [
-    Bad("unknown method", MethodError, joint(PAIR, method="besga"), (PAIR, "--method", "besga")),
+    Bad(
+        "unknown method", MethodError, joint(PAIR, method="log-pol"), (PAIR, "--method", "log-pol")
+    ),
     Bad("no method", MethodError, joint(PAIR, method=""), (PAIR, "--method", "mlm,")),
     Bad(
         "option of another method",
@@ -350,7 +352,7 @@ def test_an_unknown_option_exits_with_2_in_one_line(option, capsys):
 @pytest.mark.parametrize(
     ("bad", "hint"),
     [
-        ("unknown method", "did you mean "),
+        ("unknown method", "did you mean 'log-pool'?"),
         ("unknown pivot", "did you mean 'cat'?"),
         ("unknown support", "use 'vocabulary', 'tokens', 'no-special', 'amino-acids', "),
         ("another model's blank", "the text has '<mask>', but this model writes blanks as [MASK]"),
