@@ -19,7 +19,7 @@ from unmask.records.rows import Row
 from unmask.text.cloze import Cloze
 
 # of one core of a laptop: multiply-adds count as two, and a pass of few tokens waits for Python
-_FLOPS, _SECONDS_PER_PASS = 4e10, 4e-5
+_FLOPS, _SECONDS_PER_PASS = 6e10, 4e-5
 # a unit of so many rows has them in memory; a kind that estimates nothing has units of a few
 _MOST_ROWS, _UNKNOWN_ROWS = 10_000, 64
 UNIT_SECONDS = 5.0
@@ -38,13 +38,21 @@ def rows_per_unit(kind: Kind, lm: LanguageModel, sample: Sequence[Row]) -> int:
     works = _works(kind, lm, kind.read(lm, sample))
     if not works:
         return _UNKNOWN_ROWS
-    module: Any = getattr(lm.model, "model", None)
-    parameters = sum(one.numel() for one in module.parameters()) if module is not None else 0
+    parameters = _multiplied_parameters(getattr(lm.model, "model", None))
     seconds = sum(
         kind.row_seconds + one.passes * (_SECONDS_PER_PASS + 2 * parameters * one.tokens / _FLOPS)
         for one in works
     )
     return max(1, min(_MOST_ROWS, round(UNIT_SECONDS * len(works) / seconds)))
+
+
+def _multiplied_parameters(module: Any) -> int:
+    """Parameters that every token is multiplied by: all but the vectors that it is looked up in."""
+    if module is None:
+        return 0
+    vectors = module.get_input_embeddings()
+    looked_up = 0 if vectors is None else sum(weight.numel() for weight in vectors.parameters())
+    return sum(weight.numel() for weight in module.parameters()) - looked_up
 
 
 def _works(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[Work]:
