@@ -52,7 +52,8 @@ def _multiplied_parameters(module: Any) -> int:
         return 0
     vectors = module.get_input_embeddings()
     looked_up = 0 if vectors is None else sum(weight.numel() for weight in vectors.parameters())
-    return sum(weight.numel() for weight in module.parameters()) - looked_up
+    parameters: int = sum(weight.numel() for weight in module.parameters())
+    return parameters - looked_up
 
 
 def _works(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[Work]:
