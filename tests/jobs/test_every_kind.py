@@ -277,6 +277,16 @@ def test_twenty_kills_lose_no_row_and_repeat_none(job: Job) -> None:
     check_kills(job, 20)
 
 
+@pytest.mark.slow
+def test_a_kill_between_a_receipt_and_its_note_leaves_no_note(job: Job) -> None:
+    job.case.restore(job.half)
+    (receipt, *_) = job.case.parts.glob("_part-000000-*.json")
+    note = receipt.name.replace("_part", "_begun").removesuffix(".json")
+    (job.case.parts / note).write_text("1")
+    assert job.case.run()[0] == 0
+    job.check_whole()
+
+
 # --- a full disk, damage -----------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 PLAN = "_plan.json"
 _RECEIPT = re.compile(r"_part-(\d{6,})-([0-9a-f]{12})\.json")
+_BEGUN = re.compile(r"_begun-(\d{6,})-[0-9a-f]{12}")
 # a unit that was begun so often without a receipt takes its worker along
 MOST_DEATHS = 3
 
@@ -74,6 +75,12 @@ class Folder:
     def end(self, number: int) -> None:
         """Forget that a unit was begun: it is done, or this process lives to say why not."""
         places.remove(self._begun(number))
+
+    def end_all(self, done: Collection[int]) -> None:
+        """Forget that units were begun whose process wrote a receipt and ended before it could."""
+        for begun in map(_BEGUN.fullmatch, places.names_in(self.place)):
+            if begun and int(begun[1]) in done:
+                self.end(int(begun[1]))
 
     def write(self, number: int, table: "pyarrow.Table", facts: Mapping[str, Any]) -> None:
         """Write a part, and then its receipt.

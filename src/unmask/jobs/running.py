@@ -202,6 +202,7 @@ def _left(
     for number in [*damaged, *failed]:
         folder.forget(number)
     done = receipts.keys() - failed - set(damaged)
+    folder.end_all(done)
     for number in done:
         _count(result, Outcome(number, (receipts[number] or {})["counts"]))
     units = [unit for unit in source.units() if unit.number % shard.count == shard.index]
