@@ -1,7 +1,8 @@
 """Times of things that are run in turns in one process, and the ratios between them.
 
-A shared machine changes speed from one minute to the next. What is compared is therefore run side
-by side, in one repeat after the other, and ratios are taken within a repeat.
+A shared machine changes speed from one minute to the next, and its other work takes seconds of the
+clock from whichever side is running. What is compared is therefore run side by side, in one repeat
+after the other, ratios are taken within a repeat, and seconds are of the process's CPU time.
 """
 
 import gc
@@ -14,15 +15,15 @@ from typing import Any
 Run = Callable[[], object]
 
 
-def seconds_of(run: Run, clock: Callable[[], float] = time.perf_counter) -> float:
-    """How long something takes."""
+def seconds_of(run: Run, clock: Callable[[], float] = time.process_time) -> float:
+    """Seconds of CPU time, of all threads, that something takes."""
     began = clock()
     run()
     return clock() - began
 
 
 def in_turns(
-    runs: Mapping[str, Run], repeats: int, clock: Callable[[], float] = time.perf_counter
+    runs: Mapping[str, Run], repeats: int, clock: Callable[[], float] = time.process_time
 ) -> dict[str, list[float]]:
     """Seconds of each by name; the order is turned round from one repeat to the next."""
     found: dict[str, list[float]] = {name: [] for name in runs}
