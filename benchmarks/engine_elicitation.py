@@ -19,9 +19,6 @@ from torch import Tensor
 
 import unmask
 
-# what a table must at least give a token for its logarithm to be held against another's
-LIKELY = 1e-6
-
 
 class Elicitation:
     """What is timed on one model."""
@@ -57,11 +54,6 @@ class Elicitation:
                 for ids in self._batches
             ]
         )
-
-    def log_probabilities(self) -> Tensor:
-        """log q(a | b) of the sample, a row per context, in float64."""
-        tables = self._tables(self._whole, self._whole)
-        return tables.log_a_given(self.subject.contexts())
 
     def _tables(self, outcomes: unmask.Support, contexts: unmask.Support) -> unmask.PairTables:
         subject, chosen = self.subject, {0: outcomes, 1: contexts}
@@ -100,19 +92,3 @@ def compare(subject: Subject, repeats: int, *, bfloat16: bool) -> Iterator[Compa
         yield ratio(
             "bfloat16-readouts-of-trunk", "trunk in bfloat16", "readouts in bfloat16", "bfloat16"
         )
-
-
-def rounding_error(subject: Subject) -> dict[str, object]:
-    """How far log-probabilities in bfloat16 are from those in float32, where they matter."""
-    exact = Elicitation(subject).log_probabilities()
-    rounded = Elicitation(subject.in_bfloat16()).log_probabilities()
-    likely = exact > torch.tensor(LIKELY).log()
-    errors = (rounded - exact).abs()[likely]
-    return {
-        "subject": subject.name,
-        "contexts": len(exact),
-        "cells": int(likely.sum()),
-        "above_probability": LIKELY,
-        "largest": float(f"{float(errors.max()):.4g}"),
-        "mean": float(f"{float(errors.mean()):.4g}"),
-    }

@@ -40,7 +40,6 @@ TARGETS = {
     "elicitation-over-loop/bert-base-random": at_least(1.4),
     "bfloat16-over-loop/bert-base-random": at_least(3.0),
     "dense-over-elicitation/caption-bert": at_most(0.3),
-    "dense-over-elicitation/bert-base-random": at_most(0.1),
 }
 
 FLOORS = {

@@ -10,7 +10,6 @@ KINDS = {
     "bfloat16-over-loop": "Elicitation in bfloat16: times faster than that loop in float32",
     "bfloat16-readouts-of-trunk": "Readouts: rows per second, over those of the trunk, in bfloat16",
     "dense-over-elicitation": "All constructions and metrics, dense tables: time over elicitation",
-    "streamed-over-elicitation": "All constructions and metrics, streamed: time over elicitation",
 }
 
 

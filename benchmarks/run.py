@@ -1,13 +1,12 @@
 """How fast the engine is, as ratios to what it cannot be faster than or must not be slower than.
 
     python benchmarks/run.py [--json] [--repeats 5] [--threads 2] [--only PART,...] [--short]
-                             [--check] [--streamed-large] [--output FILE]
+                             [--check] [--output FILE]
 
-Parts: `elicitation` (against the bare trunk, and against a straightforward loop), `rounding` (what
-bfloat16 does to log-probabilities) and `examples` (all constructions and metrics, against
-elicitation). Both sides of a ratio are run in
-turns in this process. Real models are looked for where the tests look for them; what is not there
-is left out, and said. --short takes the smaller sizes; --check exits with 1 when a floor of
+Parts: `elicitation` (against the bare trunk, and against a straightforward loop) and `examples`
+(all constructions and metrics, against elicitation). Both sides of a ratio are run in turns in this
+process. Real models are looked for where the tests look for them; what is not there is left out,
+and said. --short takes the smaller sizes; --check exits with 1 when a floor of
 benchmarks/engine_floors.py is broken.
 """
 
@@ -43,13 +42,9 @@ class Plan:
     repeats: int
     elicited: tuple[str, ...]
     in_bfloat16: tuple[str, ...]
-    rounded: tuple[str, ...]
-    whole_examples: tuple[str, ...]
-    streamed_examples: tuple[str, ...]
-    sampled_examples: tuple[str, ...]
-    # an example is as long as all else together, and a streamed one takes minutes
-    whole_repeats: int = 5
-    streamed_repeats: int = 2
+    examples: tuple[str, ...]
+    # an example is as long as all else together
+    example_repeats: int = 5
     # of a subject's rows, one in so many is elicited
     one_row_in: int = 1
 
@@ -59,31 +54,21 @@ PLANS = {
         "full", 5,
         elicited=("caption-bert", "albert-tiny-chinese", "bert-base-random"),
         in_bfloat16=("bert-base-random",),
-        rounded=("caption-bert", "bert-base-random"),
-        whole_examples=("caption-bert",),
-        streamed_examples=("caption-bert",),
-        sampled_examples=("bert-base-random",),
+        examples=("caption-bert",),
     ),
     "short": Plan(
         "short", 3,
         elicited=("caption-bert", "albert-tiny-chinese"),
         in_bfloat16=(),
-        # what no floor holds is left out
-        rounded=(),
-        whole_examples=("caption-bert",),
-        streamed_examples=(),
-        sampled_examples=(),
-        whole_repeats=1,
+        examples=("caption-bert",),
+        example_repeats=1,
         one_row_in=2,
     ),
     "tiny": Plan(
         "tiny", 2,
         elicited=("tiny-random",),
         in_bfloat16=("tiny-random",),
-        rounded=("tiny-random",),
-        whole_examples=("tiny-random",),
-        streamed_examples=(),
-        sampled_examples=("tiny-random",),
+        examples=("tiny-random",),
     ),
 }  # fmt: skip
 
@@ -94,7 +79,6 @@ class Report:
 
     repeats: int
     comparisons: list[dict[str, Any]] = field(default_factory=list)
-    rounding: list[dict[str, object]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def add(self, comparison: Comparison) -> None:
@@ -116,7 +100,7 @@ class Report:
                 print(f"no folder of {name}: left out", file=sys.stderr)
 
 
-def elicitation(plan: Plan, report: Report, _: argparse.Namespace) -> None:
+def elicitation(plan: Plan, report: Report) -> None:
     for whole in report.subjects(plan.elicited):
         subject = replace(whole, rows=whole.rows // plan.one_row_in)
         rounded = subject.name in plan.in_bfloat16
@@ -124,27 +108,14 @@ def elicitation(plan: Plan, report: Report, _: argparse.Namespace) -> None:
             report.add(one)
 
 
-def rounding(plan: Plan, report: Report, _: argparse.Namespace) -> None:
-    for subject in report.subjects(plan.rounded):
-        report.rounding.append(engine_elicitation.rounding_error(subject))
+def examples(plan: Plan, report: Report) -> None:
+    for subject in report.subjects(plan.examples):
+        repeats = min(report.repeats, plan.example_repeats)
+        report.add(engine_examples.compare(subject, repeats))
 
 
-def examples(plan: Plan, report: Report, chosen: argparse.Namespace) -> None:
-    whole, streamed = (
-        min(report.repeats, most) for most in (plan.whole_repeats, plan.streamed_repeats)
-    )
-    for subject in report.subjects(plan.whole_examples):
-        report.add(engine_examples.compare_whole(subject, whole, kept="dense"))
-    for subject in report.subjects(plan.streamed_examples):
-        report.add(engine_examples.compare_whole(subject, streamed, kept="streamed"))
-    for subject in report.subjects(plan.sampled_examples):
-        for kept in ("dense", "streamed") if chosen.streamed_large else ("dense",):
-            report.add(engine_examples.compare_sampled(subject, report.repeats, kept=kept))
-
-
-PARTS: dict[str, Callable[[Plan, Report, argparse.Namespace], None]] = {
+PARTS: dict[str, Callable[[Plan, Report], None]] = {
     "elicitation": elicitation,
-    "rounding": rounding,
     "examples": examples,
 }
 
@@ -177,7 +148,7 @@ def measure(chosen: argparse.Namespace, plan: Plan) -> dict[str, Any]:
     seconds = {}
     for name in chosen.only:
         began = time.perf_counter()
-        PARTS[name](plan, report, chosen)
+        PARTS[name](plan, report)
         seconds[name] = round(time.perf_counter() - began, 1)
         print(f"-- {name}: {seconds[name]} s", file=sys.stderr)
     return {
@@ -187,7 +158,6 @@ def measure(chosen: argparse.Namespace, plan: Plan) -> dict[str, Any]:
         "machine": machine(),
         "versions": versions(),
         "comparisons": report.comparisons,
-        "rounding": report.rounding,
         "left_out": report.left_out,
         "part_seconds": seconds,
     }
@@ -198,8 +168,6 @@ def table(found: dict[str, Any]) -> Iterator[str]:
     for one in found["comparisons"]:
         ratio = "{median:8.3f}  ({min:.3f} to {max:.3f})".format(**one["ratio"])
         yield f"{one['name']:45} {ratio:28} {one['over']} / {one['under']}"
-    for one in found["rounding"]:
-        yield f"bfloat16, {one['subject']}: log p off by {one['mean']}, at most {one['largest']}"
     yield f"seconds by part: {found['part_seconds']}"
 
 
@@ -220,7 +188,6 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--short", dest="plan", action="store_const", const="short", default="full")
     parser.add_argument("--tiny", dest="plan", action="store_const", const="tiny")
     parser.add_argument("--check", action="store_true", help="fail when a floor is broken")
-    parser.add_argument("--streamed-large", action="store_true", help="takes above 20 minutes")
     parser.add_argument("--output", type=Path, help="write JSON to a file as well")
     return parser.parse_args(given)
 

@@ -13,16 +13,15 @@ import argparse
 import json
 import os
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from interleaved import Run, in_turns, ratios, spread
 from torch import Tensor
 
 import unmask
@@ -99,15 +98,17 @@ class Bench:
 
     def one_text(self, method: str, repeats: int) -> dict[str, Any]:
         batches = self.batches(method, 1)
-        scored, alone = in_turns(
-            lambda: self.score(method, 1), lambda: self.forward(batches), repeats * ONE_TEXT_ROUNDS
-        )
+        runs: dict[str, Run] = {
+            "scored": lambda: self.score(method, 1),
+            "alone": lambda: self.forward(batches),
+        }
+        scored, alone = in_turns(runs, repeats * ONE_TEXT_ROUNDS).values()
         return {
             "rows": sum(len(ids) for ids, _ in batches),
             "length": len(self.clozes[0]),
             "seconds": spread(scored),
             "forward_seconds": spread(alone),
-            "ratio": spread([s / f for s, f in zip(scored, alone, strict=True)]),
+            "ratio": spread(ratios(scored, alone)),
         }
 
     def many_texts(self, method: str, repeats: int) -> dict[str, Any]:
@@ -119,33 +120,19 @@ class Bench:
             for ids, _ in batches:
                 self.model.model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids))
 
-        scored, bare = in_turns(lambda: self.score(method, len(self.clozes)), trunk, repeats)
+        runs: dict[str, Run] = {
+            "scored": lambda: self.score(method, len(self.clozes)),
+            "trunk": trunk,
+        }
+        scored, bare = in_turns(runs, repeats).values()
         return {
             "texts": len(self.clozes),
             "rows": rows,
             "batches": len(batches),
             "rows_per_second": spread([rows / s for s in scored]),
             "trunk_rows_per_second": spread([rows / s for s in bare]),
-            "of_trunk": spread([b / s for s, b in zip(scored, bare, strict=True)]),
+            "of_trunk": spread(ratios(bare, scored)),
         }
-
-
-def in_turns(
-    one: Callable[[], object], other: Callable[[], object], repeats: int
-) -> tuple[list[float], list[float]]:
-    """Seconds of both, run alternately, so that both see the same machine."""
-    both: tuple[list[float], list[float]] = ([], [])
-    for _ in range(repeats):
-        for run, seconds in zip((one, other), both, strict=True):
-            began = time.perf_counter()
-            run()
-            seconds.append(time.perf_counter() - began)
-    return both
-
-
-def spread(values: list[float]) -> dict[str, float]:
-    found = {"median": statistics.median(values), "min": min(values), "max": max(values)}
-    return {name: float(f"{value:.4g}") for name, value in found.items()}
 
 
 def peak_of(run: Callable[[], object]) -> int:

@@ -1,7 +1,6 @@
 """From sentences to masked batches, the same for the same seed on every machine.
 
-Every random choice has a generator of its own, seeded by a hash of what it is for; so nothing of
-the past need be kept to go on from any step.
+Every random choice has a generator of its own, seeded by a hash of what it is for.
 """
 
 import hashlib

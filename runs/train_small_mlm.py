@@ -13,37 +13,33 @@ share of the sentences, two thirds at the end, one token or two adjacent ones.
 
 The learning rate follows a number of steps, never the clock: the same corpus, seed and `--steps`
 give the same weights on the same kind of machine with as many threads (elsewhere, up to rounding).
-`--minutes` times a few steps first and turns the budget into a number of steps, which is printed:
-`--steps` with that number repeats the run. Started again with the same options it goes on from the
-last checkpoint (DIR/training/), to the same weights as a run without a break.
 """
 
 import argparse
+import itertools
 import json
 import math
 import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from one_line import in_one_line
 from small_mlm_data import MaskedBatch, batches, encode, generator, hide, split, train_tokenizer
-from small_mlm_state import load_state, read_about, save_state
 from torch import Tensor
 from torch.optim import AdamW
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
 import unmask
-from unmask.printable import printable, quoted
+from unmask.printable import printable
 from unmask.records.corpora import KNOWN, CorpusSpec, read_corpus
 from unmask.records.corpus import Sentence
 
-CHECKPOINT_SECONDS = 120.0
 REPORTS = 20
 
 
@@ -139,22 +135,16 @@ def loss_sum(model: BertForMaskedLM, batch: MaskedBatch) -> Tensor:
     return (batch.weights * losses).sum()
 
 
-def training_batches(data: Data, plan: Plan, start: int) -> Iterator[MaskedBatch]:
-    """What the steps from `start` on learn from."""
-    epoch, step = -1, start
-    sorted_out: list[Tensor] = []
-    while step < plan.steps:
-        # every epoch has as many batches; the first is made to count them
-        wanted = step // len(sorted_out) if sorted_out else 0
-        if wanted != epoch:
-            epoch = wanted
-            draw = generator(plan.seed, "epoch", epoch)
-            sorted_out = batches(data.training, plan.cells, draw)
-            continue
-        ids = sorted_out[step % len(sorted_out)]
+def training_batches(data: Data, plan: Plan) -> Iterator[MaskedBatch]:
+    """The batch of every step, epoch after epoch."""
+    epochs = (
+        batches(data.training, plan.cells, generator(plan.seed, "epoch", epoch))
+        for epoch in itertools.count()
+    )
+    every = itertools.islice(itertools.chain.from_iterable(epochs), plan.steps)
+    for step, ids in enumerate(every):
         draw = generator(plan.seed, "step", step)
         yield hide(ids, len(data.tokenizer), draw, plan.share_of_few(step))
-        step += 1
 
 
 def take_step(model: BertForMaskedLM, optimizer: AdamW, batch: MaskedBatch, rate: float) -> float:
@@ -180,49 +170,23 @@ def held_out_loss(model: BertForMaskedLM, data: Data, plan: Plan) -> float:
     return total / count
 
 
-def train(data: Data, plan: Plan, folder: Path, *, until: int | None = None) -> list[float]:
-    """Go on from the last checkpoint to the end, or to step `until`; held-out losses on the way."""
-    state = folder / "training" / "state.safetensors"
+def train(data: Data, plan: Plan, folder: Path) -> list[float]:
+    """Train, save the model in the folder, and return held-out losses on the way."""
     model = new_model(data, plan).train()
     optimizer = new_optimizer(model)
-    start = resumed_at(state, plan)
-    if start:
-        load_state(state, model, optimizer)
-        say(f"goes on from step {start:,}")
-    losses, recent, last = [], [], min(plan.steps, plan.steps if until is None else until)
-    began = saved = time.monotonic()
-    for step, batch in zip(range(start, last), training_batches(data, plan, start), strict=False):
-        recent.append(take_step(model, optimizer, batch, plan.learning_rate(step)))
-        done = step + 1
-        if done == last or done % max(1, plan.steps // REPORTS) == 0:
+    losses, recent, began = [], [], time.monotonic()
+    for done, batch in enumerate(training_batches(data, plan), start=1):
+        recent.append(take_step(model, optimizer, batch, plan.learning_rate(done - 1)))
+        if done == plan.steps or done % max(1, plan.steps // REPORTS) == 0:
             losses.append(held_out_loss(model, data, plan))
             report(done, plan.steps, time.monotonic() - began, losses[-1], recent)
-        if done == last or time.monotonic() - saved > CHECKPOINT_SECONDS:
-            save_state(state, model, optimizer, {"step": done, "plan": asdict(plan)})
-            saved = time.monotonic()
-    if last == plan.steps:
-        export(model, data.tokenizer, folder)
+            recent.clear()
+    export(model, data.tokenizer, folder)
     return losses
-
-
-def resumed_at(state: Path, plan: Plan) -> int:
-    """The step that a checkpoint is at, which must be of this plan; 0 without one."""
-    about = read_about(state)
-    if about is None:
-        return 0
-    mine, its = asdict(plan), about["plan"]
-    for name in mine:
-        if mine[name] != its.get(name):
-            raise unmask.UnmaskError(
-                f"{quoted(str(state), limit=150)} is of another run: its {name} is"
-                f" {quoted(its.get(name))}, not {quoted(mine[name])}; give --output another folder"
-            )
-    return int(about["step"])
 
 
 def report(step: int, steps: int, seconds: float, held_out: float, recent: list[float]) -> None:
     mean = math.fsum(recent) / len(recent)
-    recent.clear()
     say(
         f"step {step:,} of {steps:,}, {seconds / 60:.1f} min: held-out loss {held_out:.3f} nats per"
         f" masked token, training {mean:.3f}"
@@ -230,35 +194,17 @@ def report(step: int, steps: int, seconds: float, held_out: float, recent: list[
 
 
 def export(model: BertForMaskedLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """An ordinary Hugging Face folder, each file put in place whole.
+    """Save an ordinary Hugging Face folder.
 
     Weights take half the room as float16; the configuration asks for float32, so that whoever
     loads them computes in that.
     """
-    fresh = folder / "training" / "finished"
     disable_progress_bar()
-    model.eval().half().save_pretrained(fresh)
-    tokenizer.save_pretrained(fresh)
-    config = fresh / "config.json"
-    said = json.loads(config.read_text("utf-8"))
-    config.write_text(json.dumps(said | {"dtype": "float32"}, indent=2) + "\n", "utf-8")
-    for path in sorted(fresh.iterdir()):
-        path.replace(folder / path.name)
-    fresh.rmdir()
-
-
-def steps_in(minutes: float, data: Data, plan: Plan) -> int:
-    """How many steps fit, from a few that are thrown away."""
-    trial = replace(plan, steps=22)
-    model = new_model(data, trial).train()
-    optimizer, times = new_optimizer(model), []
-    for batch in training_batches(data, trial, 0):
-        began = time.perf_counter()
-        take_step(model, optimizer, batch, 1e-4)
-        times.append(time.perf_counter() - began)
-    # the first ones also set things up
-    rest = times[2:]
-    return max(1, int(60 * minutes * len(rest) / math.fsum(rest)))
+    model.eval().half().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    config = folder / "config.json"
+    content = json.loads(config.read_text("utf-8"))
+    config.write_text(json.dumps(content | {"dtype": "float32"}, indent=2) + "\n", "utf-8")
 
 
 def plain(text: str) -> str:
@@ -287,20 +233,14 @@ def read_corpora(
     return kept, " less ".join([learnt, *(one.digest for one in others)])
 
 
-def run(chosen: argparse.Namespace) -> None:
-    for name in ("steps", "minutes", "threads"):
-        if getattr(chosen, name) is not None and not getattr(chosen, name) > 0:
+def run(options: argparse.Namespace) -> None:
+    for name in ("steps", "threads"):
+        if getattr(options, name) <= 0:
             raise unmask.UnmaskError(f"--{name} takes a number above 0")
-    torch.set_num_threads(chosen.threads)
-    corpora, digest = read_corpora(chosen.corpus or ["snli"], chosen.without, chosen.split)
-    plan = Plan(chosen.steps or 1, chosen.seed, digest)
-    data = prepare(corpora, plan.shape)
-    about = read_about(chosen.output / "training" / "state.safetensors")
-    # a run that was begun keeps its number of steps, whatever this machine would make of the budget
-    begun = None if about is None else int(about["plan"]["steps"])
-    steps = chosen.steps or begun or steps_in(chosen.minutes, data, plan)
-    say(f"{steps:,} steps; --steps {steps} repeats this run")
-    train(data, replace(plan, steps=steps), chosen.output)
+    torch.set_num_threads(options.threads)
+    corpora, digest = read_corpora(options.corpus or ["snli"], options.without, options.split)
+    plan = Plan(options.steps, options.seed, digest)
+    train(prepare(corpora, plan.shape), plan, options.output)
 
 
 def say(text: str) -> None:
@@ -320,9 +260,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--split", help="of the datasets (default: train)")
     add("--without", action="append", default=[], metavar="CORPUS", help="leave out its sentences")
     add("--output", type=Path, required=True, metavar="DIR")
-    budget = parser.add_mutually_exclusive_group()
-    budget.add_argument("--steps", type=int, help="a fixed number: a run that can be repeated")
-    budget.add_argument("--minutes", type=float, default=60.0, help="about so long (default: 60)")
+    add("--steps", type=int, default=9600, help="(default: 9600, an hour or so)")
     add("--seed", type=int, default=0)
     add("--threads", type=int, default=os.cpu_count() or 1)
     run(parser.parse_args(arguments))

@@ -68,7 +68,7 @@ def test_no_floor_asks_for_more_than_its_target() -> None:
 def test_check_fails_and_says_which_floor(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = {"comparisons": [comparison("fast/x", 1.0)], "rounding": [], "part_seconds": {}}
+    found = {"comparisons": [comparison("fast/x", 1.0)], "part_seconds": {}}
     monkeypatch.setattr(harness, "measure", lambda *_: found)
     monkeypatch.setattr(harness, "FLOORS", {"fast/x": floors.at_least(2.0)})
     assert harness.main(["--json"]) == 0
@@ -79,7 +79,7 @@ def test_check_fails_and_says_which_floor(
 def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         harness.arguments(["--only", "elicitation,nothing"])
-    assert "no part 'nothing'; parts: elicitation, rounding" in capsys.readouterr().err
+    assert "no part 'nothing'; parts: elicitation, examples" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -101,7 +101,7 @@ def test_everything_runs_on_a_tiny_model(
     assert found == json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     assert list(found["part_seconds"]) == list(harness.PARTS)
     kinds = {one["kind"] for one in found["comparisons"]}
-    assert kinds == set(engine_page.KINDS) - {"streamed-over-elicitation"}
+    assert kinds == set(engine_page.KINDS)
     for one in found["comparisons"]:
         assert 0 < one["ratio"]["min"] <= one["ratio"]["median"] <= one["ratio"]["max"]
         assert len(one["seconds_over"]) == len(one["seconds_under"]) == 2
