@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -175,13 +176,17 @@ def is_measured(rows: Sequence[Record], draws: int) -> bool:
     return any(str(draws) in row["elbo"] for row in rows)
 
 
+@cache
+def resamples(count: int) -> Numbers:
+    """How often every one of so many pairs is in each resample."""
+    generator = np.random.default_rng(0)
+    draws = (generator.integers(0, count, count) for _ in range(RESAMPLES))
+    return np.array([np.bincount(draw, minlength=count) for draw in draws], dtype=np.float64)
+
+
 def interval(values: Numbers, form: str) -> str:
     """A mean over pairs, with percentiles over resamples of the pairs."""
-    generator = np.random.default_rng(0)
-    means = [
-        values[generator.integers(0, len(values), len(values))].mean() for _ in range(RESAMPLES)
-    ]
-    low, high = np.percentile(means, [2.5, 97.5])
+    low, high = np.percentile(resamples(len(values)) @ values / len(values), [2.5, 97.5])
     return f"{values.mean():{form}} [{low:{form}}, {high:{form}}]"
 
 

@@ -121,20 +121,17 @@ def coupled(dial: float, size: int = 3, pairs: int = 2) -> Exact:
 
 
 def squares(boxes: bool) -> Exact:
-    rows = list(itertools.permutations(range(4)))
-    texts = []
-    for square in itertools.product(rows, repeat=4):
-        grid = np.array(square)
-        if any(len(set(column)) < 4 for column in grid.T):
-            continue
-        corners = grid.reshape(2, 2, 2, 2).transpose(0, 2, 1, 3).reshape(4, 4)
-        if not boxes or all(len(set(box)) == 4 for box in corners):
-            texts.append(grid.reshape(-1))
+    rows = np.array(list(itertools.permutations(range(4))))
+    grids = rows[products(len(rows), 4)]
+    corners = grids.reshape(-1, 2, 2, 2, 2).transpose(0, 1, 3, 2, 4).reshape(-1, 4, 4)
+    different = [grids.transpose(0, 2, 1), *([corners] if boxes else [])]
+    fits = [(np.sort(lines, axis=2) == np.arange(4)).all(axis=(1, 2)) for lines in different]
+    texts = grids[np.logical_and.reduce(fits)].reshape(-1, 16)
     name, count = ("4 x 4 Sudoku", 288) if boxes else ("4 x 4 Latin squares", 576)
     assert len(texts) == count
     rng = np.random.default_rng([7, boxes])
     judged = rng.choice(count, GRIDS, replace=False)
-    return Exact(name, np.array(texts), np.full(count, 1 / count), 4, judged)
+    return Exact(name, texts, np.full(count, 1 / count), 4, judged)
 
 
 def joints() -> Iterator[Exact]:

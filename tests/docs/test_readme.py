@@ -83,3 +83,9 @@ def test_the_picture_has_the_numbers_that_the_blocks_print() -> None:
             assert f"{100 * float(probability):.1f}" in texts, row
     (bits,) = re.findall(r"^J = ([\d.]+) \+-", README, re.MULTILINE)
     assert any(text.startswith(f"J = {bits} bits") for text in texts)
+
+
+def test_links_lead_somewhere() -> None:
+    targets = re.findall(r"\]\(([^)\s#]+)", README)
+    files = [target for target in targets if not target.startswith("https://")]
+    assert [name for name in files if not (ROOT / name).exists()] == []

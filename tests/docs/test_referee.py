@@ -75,11 +75,6 @@ def test_what_a_rule_samples_adds_up_to_one(rule: str, threshold: float) -> None
     assert float((exact.p * (np.log(exact.p) - log_q)).sum()) > -1e-12
 
 
-def test_the_curve_between_two_thresholds() -> None:
-    assert referee.at_half([(3.0, 0.1), (1.0, 0.5)], 2.0) == pytest.approx(0.3)
-    assert math.isnan(referee.at_half([(3.0, 0.1)], 2.0))
-
-
 def test_the_own_information_of_a_perfect_model_is_that_of_the_joint() -> None:
     exact = small(3)
 
@@ -108,44 +103,6 @@ def test_a_learnt_joint_is_judged_as_a_given_one() -> None:
         # of the possible and the impossible, which this joint has none of
         assert np.exp(judged.log_q).sum() == pytest.approx(1, abs=1e-5)
         assert (judged.steps.mean() == 3) == (rule == "surest")
-
-
-def made(joint: str, rule: str, threshold: float, rng: np.random.Generator) -> referee.Row:
-    gaps = (0.1 + rng.random(referee.GRIDS)).tolist()
-    passes = {"surest": 16.0, "all-at-once": 1.0}.get(rule, 4.0 if threshold > 1 else 12.0)
-    more = {"gaps": gaps} if referee.TRAINED in joint else {}
-    about = {"joint": joint, "length": 16, "rule": rule, "threshold": threshold, "passes": passes}
-    return {
-        **about,
-        "kl": float(np.mean(gaps)),
-        "tv": 0.5,
-        "valid": 0.2,
-        "shared": 0.1 + rng.random(),
-        **more,
-    }
-
-
-def test_the_tables_have_every_joint_and_rule() -> None:
-    rng, rows = np.random.default_rng(0), list[referee.Row]()
-    for name in ("4 x 4 Sudoku", f"4 x 4 Sudoku{referee.TRAINED}"):
-        for rule, each in (referee.THRESHOLDS | {"attention": referee.ATTENTION}).items():
-            rows += [made(name, rule, threshold, rng) for threshold in each]
-    tables = referee.blocks(rows)
-    (head,) = [line for line in tables["trained"] if line.startswith("| top-k |")]
-    by_rule = {row["rule"]: row for row in rows if referee.TRAINED in row["joint"]}
-    # halfway between 4 passes and 12
-    ends = [row for row in rows if row["rule"] == "confidence" and "gaps" in row]
-    assert {row["passes"] for row in ends} == {12.0}
-    more = np.mean(by_rule["all-at-once"]["gaps"]) - np.mean(by_rule["surest"]["gaps"])
-    (line,) = [one for one in tables["trained"] if one.startswith("| all-at-once |")]
-    assert f"{more:+.3f} [" in line
-    assert head.count("[") == 1
-    every = list(referee.all_rows(rows))
-    assert len(every) == 2 + len(rows)
-    assert (
-        "| possible grids, at most 4 passes, without mutual information, at most | 20% |"
-        in (tables["facts"])
-    )
 
 
 @pytest.mark.slow

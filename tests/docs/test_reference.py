@@ -73,31 +73,9 @@ def test_a_signature_names_its_types(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "blanks: ~collections.abc.Sequence[Blank] | None" in short
 
 
-def test_check_notices_another_help(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = tmp_path / "commands.md"
-    monkeypatch.setattr(command_help, "PAGE", page)
-    assert command_help.main(["--check"]) == 1
-    assert command_help.main([]) == 0
-    assert command_help.main(["--check"]) == 0
-    page.write_text(page.read_text(encoding="utf-8").replace("--top N", "--top M"), "utf-8")
-    assert command_help.main(["--check"]) == 1
-    assert command_help.COMMAND in capsys.readouterr().err
-
-
 def test_the_width_of_the_terminal_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     before = command_help.page()
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert command_help.page() == before
     assert "\x1b" not in before
-
-
-def test_layouts_of_several_pythons_are_the_same_words() -> None:
-    old = (
-        "  -m MODEL, --model MODEL\n      log-\n      pool (default:\n      no)\n  -h, --help  x\n"
-    )
-    new = "  -m, --model MODEL  log-pool\n      (default: no)\n  -h, --help  x\n"
-    assert command_help.words(old) == command_help.words(new)
-    assert command_help.words(old) != command_help.words(new.replace("MODEL", "FOLDER"))
