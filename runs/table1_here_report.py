@@ -23,7 +23,7 @@ from unmask.errors import UnmaskError
 from unmask.evaluation.reports import rendering
 from unmask.evaluation.reports.figures import between, file_name
 from unmask.evaluation.reports.paper import TABLE
-from unmask.evaluation.reports.reporting import report, table
+from unmask.evaluation.reports.reporting import report
 from unmask.evaluation.reports.summary import TOKEN_DISTANCE, Summary, by_setting, differences
 from unmask.evaluation.reports.tables import (
     FEWEST,
@@ -195,7 +195,7 @@ def tables(folders: Sequence[Path]) -> dict[str, list[str]]:
             read_run(folder / name) for name in RUNS if (folder / name).exists()
         ]
         by_mlm = report(runs, resampling=DEFAULT, baseline="mlm")
-        results = rendering.markdown(table(by_mlm, "results"))
+        results = rendering.markdown(by_mlm.table("results"))
         found[folder.name.removeprefix("table1-")] = results.splitlines()
     return found
 

@@ -160,29 +160,6 @@ def test_quiet(pairs) -> None:
     assert pairs("--quiet", rows=[ROWS[0]])[2] == ""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--columns", "text,word1"], "--columns takes three columns, as text,word1,word2, not"),
-        (["--columns", "text,word1,w2"], "has no column 'w2'; it has 'item', 'text', 'word1',"),
-        (["--limit", "0"], "limit is a number of rows from 1, not 0"),
-        (["--method", "orderz"], "orderz"),
-        (["--precision", "0.1"], "--precision is for methods with tables, and orders is exact"),
-        (["--exact"], "--exact is for methods with tables"),
-        (["--input-format", "xml"], "format is one of"),
-        (
-            ["--output-format", "xls"],
-            "--output-format is one of csv, jsonl, parquet, tsv, not 'xls'",
-        ),
-        (["-o", "scores"], "does not end with .csv, .jsonl, .parquet or .tsv"),
-    ],
-)
-def test_bad_options_end_in_one_line(arguments, said, pairs) -> None:
-    code, out, err = pairs(*arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert said in err
-
-
 def test_a_limit_is_of_all_files_together(folder, tmp_path, capsys) -> None:
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text(written(ROWS[:2], "csv"), encoding="utf-8")

@@ -17,7 +17,7 @@ import unmask
 from unmask.cli.options import say
 from unmask.evaluation.reports import rendering
 from unmask.evaluation.reports.figures import draw
-from unmask.evaluation.reports.reporting import Report, config, report, table
+from unmask.evaluation.reports.reporting import Report, report
 from unmask.evaluation.reports.tables import shown_support, shown_supports
 from unmask.resampling import Resampling
 from unmask.tables.pair_tables import PairTables
@@ -106,12 +106,12 @@ def a_report(*supports: str | tuple[str, ...], distances: tuple[int, ...] = (0, 
 def test_a_long_list_of_candidates_is_told_by_its_number() -> None:
     it, short = a_report(TOKENS), "76 tokens: the, a, ,, ..."
     for name in ("results", "differences", "distance"):
-        made = table(it, name)
+        made = it.table(name)
         assert f"support {short}" in rendering.text(made).splitlines()[0]
         rows = csv.DictReader(io.StringIO(rendering.comma_separated(made)))
         assert {row["support"] for row in rows} == {short}
     # where the numbers come from is told in full
-    assert config(it)["runs"][0]["plan"]["options"]["support"] == TOKENS
+    assert it.config()["runs"][0]["plan"]["options"]["support"] == TOKENS
 
 
 def test_short_lists_and_names_stay_as_they_are() -> None:

@@ -14,12 +14,10 @@ from plans import a_plan, a_run
 from unmask import markup
 from unmask.evaluation.reports.rendering import comma_separated, latex, markdown, text
 from unmask.evaluation.reports.reporting import report
-from unmask.evaluation.reports.reporting import tables as report_tables
 from unmask.evaluation.reports.results_json import results_json, task_name
 from unmask.evaluation.reports.summary import (
     by_distance,
     differences,
-    differences_by_distance,
     summarise,
 )
 from unmask.evaluation.reports.tables import (
@@ -30,10 +28,7 @@ from unmask.evaluation.reports.tables import (
     TERMS,
     VOCABULARIES,
     ReportTable,
-    difference_table,
-    distance_difference_table,
-    distance_table,
-    summary_table,
+    report_table,
 )
 from unmask.evaluation.rows import SKETCHED_VOCABULARY, ResultRow
 from unmask.resampling import Estimate, Resampling
@@ -54,10 +49,10 @@ def rows(count: int = 10, **changes: object) -> list[ResultRow]:
 
 def tables(found: list[ResultRow]) -> list[ReportTable]:
     return [
-        summary_table(summarise(found, QUICK), {}),
-        difference_table(differences(found, resampling=QUICK)),
-        distance_table(by_distance(found, resampling=QUICK)),
-        distance_difference_table(differences_by_distance(found, "mlm", resampling=QUICK)),
+        report_table("results", summarise(found, QUICK)),
+        report_table("differences", differences(found, resampling=QUICK)),
+        report_table("distance", by_distance(found, resampling=QUICK)),
+        report_table("distance-differences", by_distance(found, resampling=QUICK, baseline="mlm")),
     ]
 
 
@@ -69,7 +64,7 @@ def hostile_tables(name: str) -> list[ReportTable]:
 
 
 def test_a_reader_sees_settings_once_and_the_paper_beside() -> None:
-    shown = text(summary_table(summarise(rows(), QUICK), {}))
+    shown = text(report_table("results", summarise(rows(), QUICK)))
     title, _, table, *notes = shown.rstrip("\n").split("\n\n")
     assert title == ("Results: corpus snli, mask random, model bert-base-cased, support vocabulary")
     head, mlm, paper = table.splitlines()
@@ -82,24 +77,27 @@ def test_a_reader_sees_settings_once_and_the_paper_beside() -> None:
 
 
 def test_the_paper_is_left_out_where_it_measured_something_else() -> None:
-    table = summary_table(summarise(rows(corpus="mine"), QUICK), {})
+    table = report_table("results", summarise(rows(corpus="mine"), QUICK))
     shown = text(replace(table, terms=()))
     assert "paper" not in shown.replace("ag", "")
 
 
 def test_several_vocabularies_and_failures_are_noted() -> None:
     found = summarise([*rows(), a_row(model="other"), a_row(50, reason="broken")], QUICK)
-    table = summary_table(found, {})
+    table = report_table("results", found)
     assert VOCABULARIES in table.notes
     assert FAILURES in table.notes
     assert {"U nats/byte", "P nats/byte"} <= set(table.columns)
-    shared = summary_table(found, {"bert-base-cased": "v", "other": "v"})
+    shared = report_table("results", found, vocabularies={"bert-base-cased": "v", "other": "v"})
     assert VOCABULARIES not in shared.notes
 
 
 def test_vocabularies_are_shared_only_where_somebody_says_so() -> None:
     def warns(rows: list[ResultRow], vocabularies: dict[str, str]) -> bool:
-        return VOCABULARIES in summary_table(summarise(rows, QUICK), vocabularies).notes
+        return (
+            VOCABULARIES
+            in report_table("results", summarise(rows, QUICK), vocabularies=vocabularies).notes
+        )
 
     both = [a_row(), a_row(model="bert-large-cased")]
     assert not warns(both[:1], {})
@@ -110,14 +108,14 @@ def test_vocabularies_are_shared_only_where_somebody_says_so() -> None:
 
 def test_few_examples_are_noted() -> None:
     few, many = ([a_row(i) for i in range(count)] for count in (FEWEST - 1, FEWEST))
-    assert FEW in summary_table(summarise(few, QUICK), {}).notes
-    assert FEW not in summary_table(summarise(many, QUICK), {}).notes
+    assert FEW in report_table("results", summarise(few, QUICK)).notes
+    assert FEW not in report_table("results", summarise(many, QUICK)).notes
     pairs = [*few, *(a_row(i, construction="ag") for i in range(29))]
-    assert FEW in difference_table(differences(pairs, resampling=QUICK)).notes
+    assert FEW in report_table("differences", differences(pairs, resampling=QUICK)).notes
 
 
 def test_terms_stand_before_the_table_that_has_them() -> None:
-    table = summary_table(summarise(rows(), QUICK), {})
+    table = report_table("results", summarise(rows(), QUICK))
     for render in (text, markdown):
         _, terms, lines, *_ = render(table).split("\n\n")
         assert "U-PPL" in lines
@@ -138,14 +136,14 @@ def test_a_term_is_one_sentence() -> None:
 
 
 def test_differences_that_leave_out_zero_are_marked() -> None:
-    table = difference_table(differences(rows(FEWEST), resampling=QUICK))
+    table = report_table("differences", differences(rows(FEWEST), resampling=QUICK))
     assert "-0.300 [-0.300, -0.300] *" in text(table)
     assert "| **-0.300 [-0.300, -0.300]** | +0.000 [+0.000, +0.000] |" in markdown(table)
     assert r"\textbf{$-$0.300 [$-$0.300, $-$0.300]} & +0.000" in latex(table)
 
 
 def test_differences_of_a_few_examples_are_not_marked() -> None:
-    table = difference_table(differences(rows(FEWEST - 1), resampling=QUICK))
+    table = report_table("differences", differences(rows(FEWEST - 1), resampling=QUICK))
     assert FEW in table.notes
     assert "-0.300 [-0.300, -0.300]  +0.000" in text(table)
     assert "| -0.300 [-0.300, -0.300] | +0.000 [+0.000, +0.000] |" in markdown(table)
@@ -154,7 +152,7 @@ def test_differences_of_a_few_examples_are_not_marked() -> None:
 
 def test_csv_has_every_column_at_full_precision() -> None:
     (line, *_) = csv.DictReader(
-        io.StringIO(comma_separated(summary_table(summarise(rows(), QUICK), {})))
+        io.StringIO(comma_separated(report_table("results", summarise(rows(), QUICK))))
     )
     assert (line["corpus"], line["model"]) == ("snli", "bert-base-cased")
     (found, *_) = summarise(rows(), QUICK)
@@ -176,7 +174,7 @@ def test_what_is_not_known_is_left_empty_and_an_estimate_is_a_dash() -> None:
 
 @pytest.mark.parametrize("render", RENDERERS)
 def test_an_empty_table_can_be_written(render) -> None:
-    assert render(summary_table([], {})).endswith("\n")
+    assert render(report_table("results", [])).endswith("\n")
 
 
 @pytest.mark.parametrize("render", RENDERERS)
@@ -305,8 +303,8 @@ def test_no_two_groups_share_a_task() -> None:
 
 def test_one_document_explains_terms_and_notes_once() -> None:
     run = a_run("run", a_plan(), rows())
-    document = report_tables(
-        report([run], resampling=QUICK), ["results", "differences", "distance-differences"]
+    document = report([run], resampling=QUICK).tables(
+        ["results", "differences", "distance-differences"]
     )
     for kind in ("terms", "notes"):
         explained = [one for table in document for one in getattr(table, kind)]

@@ -261,7 +261,7 @@ def test_the_differences_by_token_distance_are_those_of_the_rows() -> None:
     runs = [read_run(TABLE1 / name) for name in ("snli", "xsum")]
     few = Resampling(resamples=2)
     drawn = table1_here_report.drawn_bins(TABLE1 / "figures" / "distance-differences.csv")
-    again = report_of(runs, resampling=few, baseline="mlm").difference_bins()
+    again = report_of(runs, resampling=few, baseline="mlm").summaries("distance-differences")
     assert [replace(one, estimates={}) for one in drawn] == [
         replace(one, estimates={}) for one in again
     ]

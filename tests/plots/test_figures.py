@@ -25,9 +25,8 @@ from unmask.evaluation.reports.summary import (
     Summary,
     by_distance,
     by_setting,
-    differences_by_distance,
 )
-from unmask.evaluation.reports.tables import distance_table
+from unmask.evaluation.reports.tables import report_table
 from unmask.plots.ranges import axis_range
 from unmask.plots.saving import save_figure
 from unmask.plots.styles import STYLES, construction_styles
@@ -96,10 +95,10 @@ def test_bins_by_any_distance() -> None:
 
 def test_the_table_says_which_distance() -> None:
     bins = by_distance([a_row()], EDGES, QUICK, least_count=1)
-    shown = text(distance_table(bins, EDGES))
+    shown = text(report_table("distance", bins, distance=EDGES))
     assert shown.startswith("NLL by tree distance: ")
     assert "Edges: counted." in shown
-    assert text(distance_table(bins)).startswith("NLL by token distance: ")
+    assert text(report_table("distance", bins)).startswith("NLL by token distance: ")
 
 
 def test_differences_are_paired_by_example_and_shown_by_distance() -> None:
@@ -116,7 +115,7 @@ def test_differences_are_paired_by_example_and_shown_by_distance() -> None:
         for place in range(20)
     ]
     rows[25] = a_row(5, construction="ag", positions=(1, 2), reason="broken")
-    found = differences_by_distance(rows, "mlm", resampling=QUICK, least_count=5)
+    found = by_distance(rows, baseline="mlm", resampling=QUICK, least_count=5)
     # orders is not among those that are drawn
     assert [(one.group.construction, one.baseline) for one in found] == [("ag", "mlm")] * 2
     assert [(one.first, one.last, one.examples) for one in found] == [(0, 0, 9), (1, 1, 10)]
@@ -124,7 +123,7 @@ def test_differences_are_paired_by_example_and_shown_by_distance() -> None:
     # without pairs, intervals would be hundreds of nats wide
     assert all(one["pairwise_nll"].high - one["pairwise_nll"].low < 1e-9 for one in found)
     assert [one["unary_nll"].value for one in found] == [0, 0]
-    assert differences_by_distance(rows[20:], "mlm", resampling=QUICK) == []
+    assert by_distance(rows[20:], baseline="mlm", resampling=QUICK) == []
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,7 @@ def test_at_most_four_constructions_are_drawn(
     names: list[str], baseline: str, drawn: list[str]
 ) -> None:
     rows = [a_row(construction=name) for name in names]
-    bins = differences_by_distance(rows, baseline, resampling=QUICK)
+    bins = by_distance(rows, baseline=baseline, resampling=QUICK)
     assert {one.group.construction for one in bins} == set(drawn)
 
 

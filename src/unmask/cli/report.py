@@ -122,25 +122,24 @@ def _runs(folders: Sequence[str]) -> "list[EvaluationRun]":
 
 def _document(report: "Report", tables: list[str], format: str) -> str:
     from unmask.evaluation.reports import rendering
-    from unmask.evaluation.reports.reporting import config, notes
-    from unmask.evaluation.reports.reporting import tables as made
     from unmask.evaluation.reports.results_json import results_json
 
     if format == "json":
-        return results_json(report.summaries(), report.differences(), config(report))
+        means, differences = (report.summaries(name) for name in _TABLES[:2])
+        return results_json(means, differences, report.config())
     if format == "csv":
         # a table for programs has no place for them
-        for note in notes(report):
+        for note in report.notes():
             options.say(note)
+    if report.baseline is None:
+        tables = [name for name in tables if not _has_baseline(name)]
     write = {
         "text": rendering.text,
         "markdown": rendering.markdown,
         "latex": rendering.latex,
         "csv": rendering.comma_separated,
     }[format]
-    if report.baseline is None:
-        tables = [name for name in tables if not _has_baseline(name)]
-    return "\n".join(map(write, made(report, tables)))
+    return "\n".join(map(write, report.tables(tables)))
 
 
 def _has_baseline(table: str) -> bool:

@@ -14,19 +14,15 @@ from unmask.jobs.counts import Counts, counted, note
 from unmask.jobs.kinds import FailedRows, Kind, Work
 from unmask.jobs.model_source import SOFTWARE, device_name
 from unmask.jobs.worker import is_of_accelerator
-from unmask.joints.agreement import Agreement
 from unmask.joints.joint import Joint
 from unmask.joints.metrics import pair_metrics
 from unmask.language_model import LanguageModel
 from unmask.printable import describe
 from unmask.queries.sketched import joints_at, tables_of
 from unmask.settings import Settings, Sketch
-from unmask.tables.pair_tables import PairTables
 
 # the column of a unit's rows that holds the masked pair
 EXAMPLE = "example"
-# the numbers of each joint, by method, and J
-_Measured = tuple[dict[str, dict[str, Any]], Agreement | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,19 +133,32 @@ class Evaluate(Kind):
         first, second = example.cloze.gold or ()
         methods = {one.method: one.options for one in self.constructions}
         if self.sketch is None:
-            numbers, apart = _exact(methods, tables, (first, second))
+            tables.both()
+            joints = {name: construct(name, tables, **given) for name, given in methods.items()}
+            of_a_sketch = dict[str, dict[str, Any]]()
         else:
             # another one per example, so that the errors of a mean cancel
             seed = int(sha256([self.sketch.seed, example.id])[:15], 16)
             sketch = replace(self.sketch, seed=seed)
-            numbers, apart = _sketched(methods, tables, sketch, (first, second))
+            joints, pair = joints_at(methods, tables, sketch, (first, second))
+            tables = tables_of(pair)
+            of_a_sketch = {
+                name: _errors(name, joint, (first, second), pair.forward_passes)
+                for name, joint in joints.items()
+            }
+        metrics = pair_metrics(joints, tables, (first, second))
+        disagreement = agreement(tables)
         shared: dict[str, Any] = {
-            "incompatibility": None if apart is None else apart.bits,
+            "incompatibility": None if disagreement is None else disagreement.bits,
             "software": SOFTWARE,
             "device": device_name(lm),
         }
-        by_construction = zip(self._columns(example), numbers.values(), strict=True)
-        return [ResultRow(**columns, **shared, **own) for columns, own in by_construction]
+        rows = []
+        for columns, (name, joint) in zip(self._columns(example), joints.items(), strict=True):
+            numbers: dict[str, Any] = {**vars(metrics[name]), **of_a_sketch.get(name, {})}
+            numbers |= {part: joint.diagnostics.get(part) for part in ("passes", "converged")}
+            rows.append(ResultRow(**columns, **shared, **numbers))
+        return rows
 
     def _columns(self, example: MaskedPair) -> list[dict[str, Any]]:
         """The columns that do not depend on the numbers, of each construction."""
@@ -169,53 +178,23 @@ class Evaluate(Kind):
         return [{**shared, "construction": one.label} for one in self.constructions]
 
 
-def _exact(
-    methods: Mapping[str, Mapping[str, object]], tables: PairTables, gold: tuple[int, int]
-) -> _Measured:
-    tables.both()
-    joints = {name: construct(name, tables, **options) for name, options in methods.items()}
-    metrics = pair_metrics(joints, tables, gold)
-    numbers = {name: {**metrics[name].to_dict(), **_convergence(joints[name])} for name in joints}
-    return numbers, agreement(tables)
+def _errors(
+    name: str, joint: Joint, gold: tuple[int, int], forward_passes: int
+) -> dict[str, float | None]:
+    """The numbers of a sketch, whose gold tokens are in the head, where masses are probabilities.
 
-
-def _sketched(
-    methods: Mapping[str, Mapping[str, object]],
-    whole: PairTables,
-    sketch: Sketch,
-    gold: tuple[int, int],
-) -> _Measured:
-    """From some contexts: the tables of the vocabulary are not elicited.
-
-    The gold tokens are in the head, where masses are probabilities: metrics of the tables of masses
-    are those of the vocabulary. All but A-KL, for most contexts of a vocabulary never run.
+    Metrics of the tables of masses are those of the vocabulary. All but A-KL: most contexts of a
+    vocabulary never run.
     """
-    joints, pair = joints_at(methods, whole, sketch, gold)
-    tables = tables_of(pair)
-    metrics = pair_metrics(joints, tables, gold)
 
     def unary(joint: Joint) -> float:
         each = (joint.conditional(t, given={1 - t: gold[1 - t]}).log_prob(gold[t]) for t in (0, 1))
         return sum(each) / 2
 
-    numbers = {
-        name: {
-            **metrics[name].to_dict(),
-            **_convergence(joint),
-            "all_kl": None,
-            "pairwise_error": joint.standard_error(lambda one: one.log_prob(*gold) / 2),
-            # that of mlm is the model's own, which has run
-            "unary_error": 0.0 if name == "mlm" else joint.standard_error(unary),
-            "forward_passes": pair.forward_passes,
-        }
-        for name, joint in joints.items()
-    }
-    return numbers, agreement(tables)
-
-
-def _convergence(joint: Joint) -> dict[str, Any]:
-    passes, converged = joint.diagnostics.get("passes"), joint.diagnostics.get("converged")
     return {
-        "passes": None if passes is None else int(str(passes)),
-        "converged": None if converged is None else bool(converged),
+        "all_kl": None,
+        "pairwise_error": joint.standard_error(lambda one: one.log_prob(*gold) / 2),
+        # that of mlm is the model's own, which has run
+        "unary_error": 0.0 if name == "mlm" else joint.standard_error(unary),
+        "forward_passes": forward_passes,
     }

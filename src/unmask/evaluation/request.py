@@ -64,12 +64,28 @@ class EvaluationRequest:
     corpus_name: str | None = None
     model_name: str | None = None
 
-    @property
-    def sketch(self) -> Sketch:
-        """The sketch that examples are estimated by, unless they are exact."""
-        values = {"precision": self.precision, "max_passes": self.max_passes}
-        options: dict[str, Any] = {name: v for name, v in values.items() if v is not None}
-        return Sketch(seed=self.seed, **options)
+    def __post_init__(self) -> None:
+        """Reject tokens of blanks that are given in two ways."""
+        named = {
+            "support": None if is_auto(self.support) else self.support,
+            "exact": self.exact or None,
+            "precision": self.precision,
+            "max_passes": self.max_passes,
+        }
+        names = [name for name, value in named.items() if value is not None]
+        if len(names) > 1 and names != ["precision", "max_passes"]:
+            raise SupportError(f"{' and '.join(names)} exclude each other; give one of them")
+
+    def tokens(self, vocabulary_size: int) -> tuple[str | tuple[str, ...], Sketch | None]:
+        """The tokens of blanks, and the sketch that examples are estimated by, if they are."""
+        aims: dict[str, Any] = {"precision": self.precision, "max_passes": self.max_passes}
+        aims = {name: value for name, value in aims.items() if value is not None}
+        sketch = Sketch(seed=self.seed, **aims)
+        if not is_auto(self.support):
+            return self.support if isinstance(self.support, str) else tuple(self.support), None
+        is_large = isinstance(resolved(AUTO, 2, vocabulary_size), Sketch)
+        is_sketched = not self.exact and (is_large or bool(aims))
+        return WHOLE_VOCABULARY, sketch if is_sketched else None
 
 
 @dataclass(frozen=True)
@@ -120,15 +136,15 @@ def prepare(request: EvaluationRequest) -> Prepared:
         >>> len(prepare(request).pairs)
         1
     """
-    # the names; which of them can be computed depends on the model
+    # the names and numbers; which of them can be computed depends on the model
     constructions(request, list(CONSTRUCTIONS))
-    _check_support(request)
+    request.tokens(0)
     if not request.masks:
         raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
     corpus = read_corpus(request.corpus)
     corpus = replace(corpus, name=request.corpus_name or corpus.name)
     lm = request.model.load()
-    support, sketch = _resolved(request, lm.model.vocabulary_size)
+    support, sketch = request.tokens(lm.model.vocabulary_size)
     methods = constructions(request, sketchable() if sketch else list(CONSTRUCTIONS))
     if sketch is not None:
         advice = "leave it out, or give exact=True, which runs the whole vocabulary"
@@ -245,9 +261,8 @@ def constructions(request: EvaluationRequest, every: Sequence[str]) -> tuple[Lab
 
     With those of their options that are not what they are without.
     """
-    given = {name: dict(options) for name, options in request.options.items()}
     names = [n for one in request.methods for n in (every if one == ALL else [one])]
-    methods, options = check_methods(names, given)
+    methods, options = check_methods(names, request.options)
     # other processes know the library's names, and what they can import
     for method in methods:
         if method not in CONSTRUCTIONS and not is_importable(method):
@@ -260,7 +275,7 @@ def constructions(request: EvaluationRequest, every: Sequence[str]) -> tuple[Lab
             method,
             {
                 name: _as_stored(method, name, value)
-                for name, value in options.get(method, {}).items()
+                for name, value in options[method].items()
                 if default_options(method).get(name, ...) != value
             },
         )
@@ -277,30 +292,3 @@ def _as_stored(method: str, name: str, value: object) -> object:
             f"option {quoted(name)} of {quoted(method)} goes into the plan of the run: a number, a"
             f" text or a list of them, not {quoted(type(value).__name__)}"
         ) from None
-
-
-def _check_support(request: EvaluationRequest) -> None:
-    values = {
-        "support": None if is_auto(request.support) else request.support,
-        "exact": request.exact or None,
-        "precision": request.precision,
-        "max_passes": request.max_passes,
-    }
-    names = [name for name, value in values.items() if value is not None]
-    if len(names) > 1 and names != ["precision", "max_passes"]:
-        raise SupportError(f"{' and '.join(names)} exclude each other; give one of them")
-    # its numbers are checked when it is made
-    _ = request.sketch
-
-
-def _resolved(
-    request: EvaluationRequest, vocabulary_size: int
-) -> tuple[str | tuple[str, ...], Sketch | None]:
-    """The tokens of blanks, and the sketch that examples are estimated by, if they are."""
-    if not is_auto(request.support):
-        support = request.support
-        return support if isinstance(support, str) else tuple(support), None
-    is_requested = request.precision is not None or request.max_passes is not None
-    is_large = isinstance(resolved(AUTO, 2, vocabulary_size), Sketch)
-    is_sketched = not request.exact and (is_requested or is_large)
-    return WHOLE_VOCABULARY, request.sketch if is_sketched else None

@@ -107,12 +107,10 @@ class ResultRow:
         """Reject numbers that are not finite: a mean over examples would not be one either."""
         for name in (*METRICS, "incompatibility", *ERRORS.values()):
             value, is_metric = getattr(self, name), name in METRICS
-            may_lack = self.failed or not is_metric or (name == "all_kl" and self.sketched)
-            if value is None and may_lack:
-                continue
-            if self.failed and is_metric:
+            if self.failed and is_metric and value is not None:
                 raise UnmaskError(f"a result row with a reason has no {name}; leave one out")
-            if value is None or not math.isfinite(value):
+            is_missing = self.failed or not is_metric or (name == "all_kl" and self.sketched)
+            if not (is_missing if value is None else math.isfinite(value)):
                 raise UnmaskError(f"{name} of a result row is a finite number, not {quoted(value)}")
 
     @property
@@ -136,10 +134,10 @@ class ResultRow:
         return Group(self.corpus, self.mask, self.model, self.support, self.construction)
 
     def metric(self, name: str) -> float:
-        """One of the four metrics of a result row that has them."""
+        """One of the four metrics of a result row that has it."""
         value: float | None = getattr(self, name)
         if value is None:
-            why = "failed: leave out result rows with `failed`" if self.failed else "is of a sketch"
+            why = "failed" if self.failed else "is of a sketch"
             raise UnmaskError(
                 f"the example {quoted(self.example_id)} has no {name}, because it {why}"
             )
@@ -173,16 +171,12 @@ def grouped(rows: Iterable[ResultRow]) -> dict[Group, list[ResultRow]]:
     """
     groups: dict[Group, dict[str, ResultRow]] = {}
     for row in rows:
-        examples = groups.setdefault(row.group, {})
-        if row.example_id in examples:
+        if groups.setdefault(row.group, {}).setdefault(row.example_id, row) is not row:
             raise UnmaskError(
                 f"the example {quoted(row.example_id)} has two result rows of"
                 f" {quoted(row.construction)} with {quoted(row.model)}: keep one of them"
             )
-        examples[row.example_id] = row
-    return {
-        group: [examples[name] for name in sorted(examples)] for group, examples in groups.items()
-    }
+    return {group: [examples[id] for id in sorted(examples)] for group, examples in groups.items()}
 
 
 def measured(rows: Iterable[ResultRow]) -> list[ResultRow]:

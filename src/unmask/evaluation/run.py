@@ -62,6 +62,15 @@ class EvaluationRun:
         count: int = self.draw["count"]
         return count - len({row.example_id for row in self.rows})
 
+    @property
+    def failed(self) -> dict[str, str]:
+        """Why examples have no numbers, by example."""
+        return {row.example_id: row.reason for row in self.rows if row.reason is not None}
+
+    def values(self, name: str) -> list[str]:
+        """The distinct texts in a column of the rows."""
+        return sorted({text for row in self.rows if (text := getattr(row, name))})
+
 
 def holds_run(place: str | Path) -> bool:
     """Whether `evaluate` wrote this folder."""
@@ -116,13 +125,13 @@ def copy_run(run: EvaluationRun, folder: str | Path) -> None:
     place = str(folder)
     if os.path.exists(place) and any(os.scandir(place)):
         raise StoreError(f"{places.shown(place)} is not empty; a run is copied into a new folder")
-    rows = [row.without_detail() for row in run.rows]
-    errors = {row.example_id: row.reason for row in rows}
-    counts = counted(len(errors))
-    note(counts, KIND, filter(None, errors.values()))
-    software = "; ".join(sorted({row.software for row in rows if row.software}))
+    copied = replace(run, rows=tuple(row.without_detail() for row in run.rows))
+    counts = counted(len({row.example_id for row in copied.rows}))
+    note(counts, KIND, copied.failed.values())
+    software = "; ".join(copied.values("software"))
     facts = {"counts": counts, "seconds": round(run.seconds, 3), "software": software}
     plan = replace(run.job, rows_per_unit=run.draw["count"], units=1)
     make_folder(Path(place))
     write_plan(place, plan)
-    Folder(place, plan.digest).write(0, table_of([row.to_dict() for row in rows], COLUMNS), facts)
+    table = table_of([row.to_dict() for row in copied.rows], COLUMNS)
+    Folder(place, plan.digest).write(0, table, facts)

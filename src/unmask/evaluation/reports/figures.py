@@ -18,19 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.durable import make_folder, write_text
 from unmask.evaluation.reports.rendering import comma_separated
-from unmask.evaluation.reports.reporting import Report, with_notes
+from unmask.evaluation.reports.reporting import Report
 from unmask.evaluation.reports.summary import (
     LEAST_COUNT,
+    NLLS,
     TOKEN_DISTANCE,
     Distance,
     Summary,
     by_setting,
 )
-from unmask.evaluation.reports.tables import (
-    distance_difference_table,
-    distance_table,
-    shown_setting,
-)
+from unmask.evaluation.reports.tables import NAMES, report_table, shown_setting
 from unmask.evaluation.rows import Group
 from unmask.plots.ranges import axis_range, mark_outside, outside
 from unmask.plots.saving import library, plain_text, save_figure, wrapped
@@ -40,8 +37,6 @@ from unmask.resampling import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-PANELS = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL"}
 
 # of a page between its margins, in inches
 _WIDTH = 6.9
@@ -66,14 +61,10 @@ def draw(
     line for every figure that is not drawn.
     """
     make_folder(folder)
-    bins = report.difference_bins(distance)
-    tables = {
-        distance.name: distance_table(report.bins(distance), distance),
-        f"{distance.name}-differences": distance_difference_table(bins, distance),
-    }
-    for name, table in tables.items():
-        path = folder / f"{name}.csv"
-        write_text(path, comma_separated(with_notes(report, table)))
+    for name in ("distance", "distance-differences"):
+        bins = report.summaries(name, distance)
+        path = folder / f"{name.replace('distance', distance.name)}.csv"
+        write_text(path, comma_separated(report_table(name, bins, distance=distance)))
         yield path
     if not bins:
         baseline = printable(report.baseline or "mlm")
@@ -109,8 +100,8 @@ def distance_figure(bins: Sequence[Summary], *, title: str, axis_label: str) -> 
     styles = construction_styles(lines)
     places = {ends: place for place, ends in enumerate(_ends(bins))}
     baseline = legend_name(bins[0].baseline or "")
-    for panel, (metric, name) in zip(panels, PANELS.items(), strict=True):
-        less = wrapped(f"{name} minus that of {baseline}", 60)
+    for panel, metric in zip(panels, NLLS, strict=True):
+        less = wrapped(f"{NAMES[metric]} minus that of {baseline}", 60)
         panel.set_title(less, loc="left", fontsize=NORMAL, fontweight="bold")
         _draw_lines(panel, lines, styles, places, metric)
     _draw_counts(strip, bins, places)

@@ -4,7 +4,7 @@ Needs no model: a report can be made where none runs.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,19 +16,12 @@ from unmask.evaluation.reports.summary import (
     Summary,
     by_distance,
     differences,
-    differences_by_distance,
     summarise,
 )
-from unmask.evaluation.reports.tables import (
-    ReportTable,
-    difference_table,
-    distance_difference_table,
-    distance_table,
-    summary_table,
-)
+from unmask.evaluation.reports.tables import ReportTable, is_difference, report_table
 from unmask.evaluation.rows import Group, ResultRow
 from unmask.evaluation.run import EvaluationRun
-from unmask.jobs.model_identity import same_function
+from unmask.jobs.model_identity import ModelIdentity, same_function
 from unmask.printable import quoted
 from unmask.resampling import Resampling
 
@@ -51,30 +44,57 @@ class Report:
         """The result rows of all runs."""
         return [row for run in self.runs for row in run.rows]
 
-    @property
-    def vocabularies(self) -> dict[str, str]:
-        """The vocabulary of each model: models with different ones are not compared."""
-        return {run.job.model.name: run.job.model.vocabulary for run in self.runs}
-
-    def summaries(self) -> list[Summary]:
-        """The paper's metrics for every construction."""
+    def summaries(self, name: str, distance: Distance = TOKEN_DISTANCE) -> list[Summary]:
+        """The numbers of a table; differences need a baseline, and without one there are none."""
+        baseline = self.baseline if is_difference(name) else None
+        if is_difference(name) and baseline is None:
+            return []
+        if name.startswith("distance"):
+            return by_distance(self.rows, distance, self.resampling, baseline=baseline)
+        if baseline is not None:
+            return differences(self.rows, baseline, self.resampling)
         return summarise(self.rows, self.resampling)
 
-    def differences(self) -> list[Summary]:
-        """Every construction minus the baseline; none without a baseline."""
-        if self.baseline is None:
-            return []
-        return differences(self.rows, self.baseline, self.resampling)
+    def table(self, name: str) -> ReportTable:
+        """One of `tables.TABLES`, with the notes of the report behind its own."""
+        vocabularies = {run.job.model.name: run.job.model.vocabulary for run in self.runs}
+        plain = report_table(name, self.summaries(name), vocabularies=vocabularies)
+        return replace(plain, notes=(*plain.notes, *self.notes()))
 
-    def bins(self, distance: Distance = TOKEN_DISTANCE) -> list[Summary]:
-        """NLLs by the distance between the blanks."""
-        return by_distance(self.rows, distance, self.resampling)
+    def tables(self, names: Iterable[str]) -> list[ReportTable]:
+        """Tables of one document: a term or a note is explained in the first that has it."""
+        seen: set[str] = set()
+        document = []
+        for whole in map(self.table, names):
+            terms = tuple(term for term in whole.terms if term not in seen)
+            news = tuple(note for note in whole.notes if note not in seen)
+            seen.update(terms, news)
+            document.append(replace(whole, terms=terms, notes=news))
+        return document
 
-    def difference_bins(self, distance: Distance = TOKEN_DISTANCE) -> list[Summary]:
-        """NLLs minus the baseline's by the distance between the blanks."""
-        if self.baseline is None:
-            return []
-        return differences_by_distance(self.rows, self.baseline, distance, self.resampling)
+    def notes(self) -> list[str]:
+        """What a reader must know of missing examples, and of what did not converge."""
+        return list(dict.fromkeys(note for run in self.runs for note in _notes(run)))
+
+    def config(self) -> dict[str, Any]:
+        """The facts of the runs, as JSON values."""
+        return {
+            "runs": [
+                {
+                    "plan": run.job.to_dict(),
+                    "plan_sha256": run.job.digest,
+                    "examples_not_done": run.missing,
+                    "examples_failed": len(run.failed),
+                    "seconds": run.seconds,
+                    "computed_by": run.values("software"),
+                    "devices": run.values("device"),
+                }
+                for run in self.runs
+            ],
+            "bootstrap": asdict(self.resampling),
+            "baseline": self.baseline,
+            "aggregation": "mean NLL over examples, then the exponential",
+        }
 
 
 def report(
@@ -88,116 +108,57 @@ def report(
         for damaged in (name for run in runs for name in run.damaged):
             raise StoreError(f"{damaged} {_DAMAGED}")
         raise StoreError("there are no results yet: run unmask evaluate first")
-    _reject_namesakes(runs)
-    _reject_mixtures(runs)
+    _check_one_sample(runs)
     constructions = {row.construction for run in runs for row in run.rows}
     if baseline is None and BASELINE in constructions:
         baseline = BASELINE
     return Report(tuple(runs), resampling, baseline)
 
 
-TABLES: Mapping[str, Callable[[Report], ReportTable]] = {
-    "results": lambda report: summary_table(report.summaries(), report.vocabularies),
-    "differences": lambda report: difference_table(report.differences()),
-    "distance": lambda report: distance_table(report.bins()),
-    "distance-differences": lambda report: distance_difference_table(report.difference_bins()),
-}
-
-
-def table(report: Report, name: str) -> ReportTable:
-    """One of `TABLES`, with its notes."""
-    return with_notes(report, TABLES[name](report))
-
-
-def with_notes(report: Report, table: ReportTable) -> ReportTable:
-    """The table with the notes of the report behind its own."""
-    return replace(table, notes=(*table.notes, *notes(report)))
-
-
-def tables(report: Report, names: Iterable[str]) -> list[ReportTable]:
-    """Tables of one document: a term or a note is explained in the first that has it."""
-    seen: set[str] = set()
-    document = []
-    for whole in (table(report, name) for name in names):
-        terms = tuple(term for term in whole.terms if term not in seen)
-        news = tuple(note for note in whole.notes if note not in seen)
-        seen.update(terms, news)
-        document.append(replace(whole, terms=terms, notes=news))
-    return document
-
-
-def notes(report: Report) -> list[str]:
-    """What a reader must know of examples that are not there, and of what did not converge."""
-    return list(dict.fromkeys(note for run in report.runs for note in _run_notes(run)))
-
-
-def config(report: Report) -> dict[str, Any]:
-    """The facts of the runs, as JSON values."""
-    return {
-        "runs": [
-            {
-                "plan": run.job.to_dict(),
-                "plan_sha256": run.job.digest,
-                "examples_not_done": run.missing,
-                "examples_failed": len(_failed(run)),
-                "seconds": run.seconds,
-                "computed_by": sorted({row.software for row in run.rows if row.software}),
-                "devices": sorted({row.device for row in run.rows if row.device}),
-            }
-            for run in report.runs
-        ],
-        "bootstrap": asdict(report.resampling),
-        "baseline": report.baseline,
-        "aggregation": "mean NLL over examples, then the exponential",
-    }
-
-
-def _reject_namesakes(runs: Iterable[EvaluationRun]) -> None:
-    """Two models, or two corpora, under one name would be averaged together."""
-    first: dict[str, EvaluationRun] = {}
+def _check_one_sample(runs: Iterable[EvaluationRun]) -> None:
+    """Raise where numbers of different models, corpora or examples would be averaged together."""
+    models: dict[str, ModelIdentity] = {}
+    corpora: dict[str, str] = {}
+    groups: set[Group] = set()
+    positions: dict[tuple[Group, str], tuple[int, int]] = {}
     for run in runs:
-        model = first.setdefault(f"model {run.job.model.name}", run).job.model
-        corpus = first.setdefault(f"corpus {run.corpus.name}", run).corpus
-        for kinds, name, same in (
-            ("models", model.name, same_function(model, run.job.model)),
-            ("corpora", corpus.name, corpus.digest == run.corpus.digest),
+        model, corpus = run.job.model, run.corpus
+        for kinds, name, is_same in (
+            ("models", model.name, same_function(models.setdefault(model.name, model), model)),
+            ("corpora", corpus.name, _agrees(corpora, corpus.name, corpus.digest)),
         ):
-            if not same:
+            if not is_same:
                 raise StoreError(
                     f"two runs name different {kinds} {quoted(name)}; report them apart, or"
                     " evaluate one under another name"
                 )
-
-
-def _reject_mixtures(runs: Iterable[EvaluationRun]) -> None:
-    """Runs that are not one sample: two draws of one corpus, or other tokens under one id."""
-    groups: set[Group] = set()
-    positions: dict[tuple[Group, str], tuple[int, int]] = {}
-    for run in runs:
-        run_groups = {row.group for row in run.rows}
-        if again := sorted(groups & run_groups):
+        own = {row.group for row in run.rows}
+        for group in sorted(groups & own):
             raise StoreError(
-                f"two runs measure {quoted(again[0].construction)} of {quoted(again[0].model)} on"
-                f" {quoted(again[0].corpus)}, {again[0].mask}; report them apart"
+                f"two runs measure {quoted(group.construction)} of {quoted(group.model)} on"
+                f" {quoted(group.corpus)}, {group.mask}; report them apart"
             )
-        run_positions = {(row.group.setting, row.example_id): row.positions for row in run.rows}
-        for (setting, example), blanks in run_positions.items():
+        groups |= own
+        for row in run.rows:
             # examples are paired by sentence and mask
-            if positions.get((setting, example), blanks) != blanks:
+            if not _agrees(positions, (row.group.setting, row.example_id), row.positions):
                 raise StoreError(
-                    f"two runs mask different tokens of {quoted(example)}, of"
-                    f" {quoted(setting.corpus)} with {quoted(setting.model)}, as another seed"
-                    " does, so their examples cannot be paired; report them apart"
+                    f"two runs mask different tokens of {quoted(row.example_id)}, of"
+                    f" {quoted(row.corpus)} with {quoted(row.model)}, as another seed does, so"
+                    " their examples cannot be paired; report them apart"
                 )
-        groups |= run_groups
-        positions |= run_positions
 
 
-def _run_notes(run: EvaluationRun) -> list[str]:
+def _agrees(first: dict[Any, Any], name: object, value: object) -> bool:
+    """Whether a name has the value that it had first."""
+    return bool(first.setdefault(name, value) == value)
+
+
+def _notes(run: EvaluationRun) -> list[str]:
     notes = []
-    if failed := _failed(run):
-        most, count = Counter(failed.values()).most_common(1)[0]
-        notes.append(f": {len(failed)} examples failed, {count} of them with: {most}")
+    if run.failed:
+        most, count = Counter(run.failed.values()).most_common(1)[0]
+        notes.append(f": {len(run.failed)} examples failed, {count} of them with: {most}")
     if run.missing:
         notes.append(
             f": {run.missing} of {run.draw['count']} examples are not done yet; they come in"
@@ -208,7 +169,7 @@ def _run_notes(run: EvaluationRun) -> list[str]:
             listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
             notes.append(f", {mask}: sentences rejected before the last example: {listed}.")
     notes += [f": {part} {_DAMAGED}" for part in run.damaged]
-    if mixed := _mixed_versions({row.software for row in run.rows if row.software}):
+    if mixed := _mixed_versions(run.values("software")):
         notes.append(f": result rows were computed with several versions: {mixed}.")
     # convergence is reported, never assumed
     solved = Counter(row.construction for row in run.rows if row.converged is not None)
@@ -223,12 +184,8 @@ def _run_notes(run: EvaluationRun) -> list[str]:
 def _mixed_versions(lines: Iterable[str]) -> str:
     """The packages that have several versions in lines such as "torch 2.13.0, numpy 2.4.0"."""
     versions: dict[str, set[str]] = {}
-    for part in (part for line in lines for part in line.split(", ")):
+    for part in ", ".join(lines).split(", "):
         name, _, version = part.partition(" ")
         versions.setdefault(name, set()).add(version)
-    mixed = {name: sorted(each) for name, each in sorted(versions.items()) if len(each) > 1}
-    return "; ".join(f"{name} {' and '.join(each)}" for name, each in mixed.items())
-
-
-def _failed(run: EvaluationRun) -> dict[str, str]:
-    return {row.example_id: row.reason for row in run.rows if row.reason is not None}
+    mixed = ((name, sorted(each)) for name, each in sorted(versions.items()) if len(each) > 1)
+    return "; ".join(f"{name} {' and '.join(each)}" for name, each in mixed)

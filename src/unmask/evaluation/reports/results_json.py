@@ -35,18 +35,15 @@ def results_json(
     results = {
         "results": {name: _numbers(name, summary) for name, summary in tasks.items()},
         "intervals": {
-            name: {measure: _ends(summary[measure]) for measure in MEASURES}
+            name: {measure: _interval(summary[measure]) for measure in MEASURES}
             for name, summary in tasks.items()
         },
         "differences": {task_name(summary.group): _difference(summary) for summary in differences},
-        "configs": {name: _config(summary) for name, summary in tasks.items()},
+        "configs": {name: _config(summary.group) for name, summary in tasks.items()},
         "versions": dict.fromkeys(tasks, TASK_VERSION),
         "n-samples": {
-            name: {
-                "original": summary.examples + summary.failed,
-                "effective": summary.examples,
-            }
-            for name, summary in tasks.items()
+            name: {"original": one.examples + one.failed, "effective": one.examples}
+            for name, one in tasks.items()
         },
         "higher_is_better": {name: dict.fromkeys(MEASURES, False) for name in tasks},
         "config": dict(config or {}),
@@ -73,17 +70,16 @@ def _difference(summary: Summary) -> dict[str, Any]:
     for metric, estimate in summary.estimates.items():
         numbers[metric] = _part(estimate, "value")
         numbers[f"{metric}_stderr"] = _part(estimate, "stderr")
-        numbers[f"{metric}_interval"] = _ends(estimate)
+        numbers[f"{metric}_interval"] = _interval(estimate)
     return numbers
 
 
-def _config(summary: Summary) -> dict[str, Any]:
-    paper = {measure: published(summary.group, measure) for measure in PAPER_MEASURES}
-    beside = {"paper": paper} if any(value is not None for value in paper.values()) else {}
-    return {**summary.group._asdict(), **beside}
+def _config(group: Group) -> dict[str, Any]:
+    paper = {measure: published(group, measure) for measure in PAPER_MEASURES}
+    return {**group._asdict(), **({"paper": paper} if any(paper.values()) else {})}
 
 
-def _ends(estimate: Estimate | None) -> list[float | None] | None:
+def _interval(estimate: Estimate | None) -> list[float | None] | None:
     return [_part(estimate, "low"), _part(estimate, "high")] if estimate else None
 
 

@@ -6,7 +6,7 @@ several. Both statistics are also cut by the distance between the blanks.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple
@@ -18,16 +18,17 @@ from unmask.resampling import DEFAULT, Estimate, Resampling, means, paired_diffe
 
 BASELINE = "mlm"
 NLLS = ("pairwise_nll", "unary_nll")
-MEASURES = (
-    *("unary_ppl", "pairwise_ppl", "all_kl", "gold_kl"),
-    *("unary_nats_per_byte", "pairwise_nats_per_byte"),
-)
+PERPLEXITIES = {"unary_ppl": "unary_nll", "pairwise_ppl": "pairwise_nll"}
+PER_BYTE = {"unary_nats_per_byte": "unary_nll", "pairwise_nats_per_byte": "pairwise_nll"}
+MEASURES = (*PERPLEXITIES, "all_kl", "gold_kl", *PER_BYTE)
 # fewer examples than this are pooled with those of the next distance
 LEAST_COUNT = 30
 # the constructions whose differences are cut by distance: more lines than four nobody can read
 _DRAWN = ("mlm", "ag", "hcb", "mrf", "log-pool")
 _MOST_DRAWN = 4
 _TOKENS = 2
+
+Estimates = dict[str, Estimate | None]
 
 
 @dataclass(frozen=True)
@@ -107,50 +108,35 @@ def by_distance(
     distance: Distance = TOKEN_DISTANCE,
     resampling: Resampling = DEFAULT,
     *,
+    baseline: str | None = None,
     least_count: int = LEAST_COUNT,
 ) -> list[Summary]:
-    """Mean NLLs per distance; rare distances are pooled, so that no bin is nearly empty.
+    """Means per distance, or differences from a baseline; rare distances are pooled.
 
     All constructions of a setting get the same bins, so that their lines can be laid over each
-    other. A setting with fewer than `least_count` examples is one bin.
-    """
-    return [
-        Summary(group, len(inside), _means(inside, NLLS, resampling), first=first, last=last)
-        for constructions in _settings(rows, distance).values()
-        for group, members in constructions.items()
-        for first, last in _bins(constructions.values(), distance, least_count)
-        if (inside := _between(members, distance, first, last))
-    ]
-
-
-def differences_by_distance(
-    rows: Iterable[ResultRow],
-    baseline: str,
-    distance: Distance = TOKEN_DISTANCE,
-    resampling: Resampling = DEFAULT,
-    *,
-    least_count: int = LEAST_COUNT,
-) -> list[Summary]:
-    """Mean differences from the baseline per distance, in bins as above.
-
-    Of four constructions: the paper's and the default as far as they were measured, otherwise the
-    first four. Settings without the baseline have none. They come by distance, then construction.
+    other. A setting with fewer than `least_count` examples is one bin. Differences are of four
+    constructions: the paper's and the default as far as they were measured, otherwise the first
+    four; settings without the baseline have none.
     """
     summaries = []
     for constructions in _settings(rows, distance).values():
-        by_name = {group.construction: members for group, members in constructions.items()}
-        if baseline not in by_name:
-            continue
-        names = [name for name in by_name if name != baseline]
-        drawn = [name for name in _DRAWN if name in names] or names
-        members = [by_name[name] for name in (*drawn[:_MOST_DRAWN], baseline)]
-        for first, last in _bins(members, distance, least_count):
-            inside = [row for part in members for row in _between(part, distance, first, last)]
-            summaries += [
-                replace(one, first=first, last=last)
-                for one in differences(inside, baseline, resampling)
-                if one["pairwise_nll"] is not None
+        names = list(constructions) if baseline is None else _drawn(constructions, baseline)
+        parts = [constructions[name] for name in names]
+        bins: list[Summary] = []
+        for first, last in _bins(parts, distance, least_count):
+            inside = [
+                row for part in parts for row in part if first <= (distance.of(row) or 0) <= last
             ]
+            found = (
+                summarise(inside, resampling)
+                if baseline is None
+                else differences(inside, baseline, resampling)
+            )
+            bins += [replace(one, first=first, last=last) for one in found if one.examples]
+        if baseline is None:
+            # means are read construction by construction, differences distance by distance
+            bins.sort(key=lambda one: names.index(one.group.construction))
+        summaries += bins
     return summaries
 
 
@@ -183,60 +169,47 @@ def pooled(counts: Mapping[int, int], least_count: int) -> list[tuple[int, int]]
 
 def _summary(group: Group, rows: Sequence[ResultRow], resampling: Resampling) -> Summary:
     valid = measured(rows)
-    estimates: dict[str, Estimate | None] = dict.fromkeys(MEASURES)
+    estimates: Estimates = dict.fromkeys((*METRICS, *MEASURES))
     if valid:
-        by_metric = _means(valid, _metrics(valid), resampling)
-        estimates |= {
-            f"{name}_ppl": by_metric[f"{name}_nll"].exp() for name in ("unary", "pairwise")
-        }
-        estimates |= {name: by_metric.get(name) for name in ("all_kl", "gold_kl")}
-        estimates |= _nats_per_byte(valid, resampling)
-    return Summary(
-        group,
-        len(valid),
-        estimates,
-        failed=len(rows) - len(valid),
-    )
+        names, sentences = _metrics(valid), [row.sentence_id for row in valid]
+        found = means(_columns(valid, names), sentences, resampling)
+        by_metric = _widened(names, found, valid, len(valid))
+        estimates |= by_metric
+        estimates |= {name: by_metric[nll].exp() for name, nll in PERPLEXITIES.items()}
+        counts = [row.gold_bytes for row in valid]
+        if size := sum(counts):
+            # sums over sums, since a mean of ratios would favour short tokens
+            nats = [[_TOKENS * nll for nll in column] for column in _columns(valid, NLLS)]
+            found = ratios(nats, counts, sentences, resampling)
+            by_metric = _widened(NLLS, found, valid, size / _TOKENS)
+            estimates |= {name: by_metric[nll] for name, nll in PER_BYTE.items()}
+    return Summary(group, len(valid), estimates, failed=len(rows) - len(valid))
 
 
 def _difference(
     group: Group, rows: Sequence[ResultRow], baseline: Sequence[ResultRow], resampling: Resampling
 ) -> Summary:
-    others = {row.example_id: row for row in measured(baseline)}
-    pairs = [(row, others[row.example_id]) for row in measured(rows) if row.example_id in others]
-    estimates: dict[str, Estimate | None] = dict.fromkeys(METRICS)
-    if pairs:
-        names = _metrics([row for row, _ in pairs])
-        numbers, baselines = (
-            [[pair[place].metric(name) for pair in pairs] for name in names] for place in (0, 1)
-        )
-        sentences = [row.sentence_id for row, _ in pairs]
+    by_example = {row.example_id: row for row in measured(baseline)}
+    own = [row for row in measured(rows) if row.example_id in by_example]
+    others = [by_example[row.example_id] for row in own]
+    estimates: Estimates = dict.fromkeys(METRICS)
+    if own:
+        names, sentences = _metrics(own), [row.sentence_id for row in own]
+        columns = _columns(own, names), _columns(others, names)
+        found = paired_differences(*columns, sentences, resampling)
         # as if both constructions of an example erred independently: what their errors share is not
         # known, and both variances together are at least that of the difference unless they oppose
-        both = [row for pair in pairs for row in pair]
-        estimates |= _widened(
-            names, paired_differences(numbers, baselines, sentences, resampling), both, len(pairs)
-        )
-    return Summary(group, len(pairs), estimates, baseline=baseline[0].construction)
+        estimates |= _widened(names, found, [*own, *others], len(own))
+    return Summary(group, len(own), estimates, baseline=baseline[0].construction)
 
 
-def _means(
-    rows: Sequence[ResultRow], names: Sequence[str], resampling: Resampling
-) -> dict[str, Estimate]:
-    columns = [[row.metric(name) for row in rows] for name in names]
-    estimates = means(columns, [row.sentence_id for row in rows], resampling)
-    return _widened(names, estimates, rows, len(rows))
+def _metrics(rows: Sequence[ResultRow]) -> list[str]:
+    """The metrics that these rows have: those of a sketch lack one."""
+    return [name for name in METRICS if all(getattr(row, name) is not None for row in rows)]
 
 
-def _nats_per_byte(rows: Sequence[ResultRow], resampling: Resampling) -> dict[str, Estimate]:
-    """Sums over sums, since a mean of ratios would favour short tokens; none without bytes."""
-    counts = [row.gold_bytes for row in rows]
-    if not sum(counts):
-        return {}
-    nats = [[_TOKENS * row.metric(name) for row in rows] for name in NLLS]
-    estimates = ratios(nats, counts, [row.sentence_id for row in rows], resampling)
-    by_metric = _widened(NLLS, estimates, rows, sum(counts) / _TOKENS)
-    return {f"{name.removesuffix('nll')}nats_per_byte": by_metric[name] for name in NLLS}
+def _columns(rows: Sequence[ResultRow], names: Sequence[str]) -> list[list[float]]:
+    return [[row.metric(name) for row in rows] for name in names]
 
 
 def _widened(
@@ -249,26 +222,22 @@ def _widened(
     }
 
 
-def _metrics(rows: Sequence[ResultRow]) -> list[str]:
-    """The metrics that these rows have: those of a sketch lack one."""
-    return [name for name in METRICS if all(getattr(row, name) is not None for row in rows)]
-
-
 def _settings(
     rows: Iterable[ResultRow], distance: Distance
-) -> dict[Group, dict[Group, list[ResultRow]]]:
+) -> dict[Group, dict[str, list[ResultRow]]]:
     """Measured rows that have a distance, by setting and construction."""
-    settings: dict[Group, dict[Group, list[ResultRow]]] = {}
+    settings: dict[Group, dict[str, list[ResultRow]]] = {}
     for group, members in grouped(row for row in rows if distance.of(row) is not None).items():
         if valid := measured(members):
-            settings.setdefault(group.setting, {})[group] = valid
+            settings.setdefault(group.setting, {})[group.construction] = valid
     return settings
 
 
-def _between(
-    rows: Iterable[ResultRow], distance: Distance, first: int, last: int
-) -> list[ResultRow]:
-    return [row for row in rows if first <= (distance.of(row) or 0) <= last]
+def _drawn(constructions: Collection[str], baseline: str) -> list[str]:
+    """The constructions whose differences are cut by distance, and the baseline."""
+    names = [name for name in constructions if name != baseline]
+    drawn = [name for name in _DRAWN if name in names] or names
+    return [*drawn[:_MOST_DRAWN], baseline] if baseline in constructions else []
 
 
 def _bins(

@@ -17,7 +17,7 @@ from unmask.resampling import Estimate
 
 Cell = str | int | float | Estimate | None
 # what fills a column, by its name
-Columns = Mapping[str, Callable[[Summary], Cell]]
+Columns = dict[str, Callable[[Summary], Cell]]
 
 # of so many examples on, a bootstrap interval is nearly as wide as it should be
 FEWEST = 20
@@ -77,6 +77,7 @@ SKETCHES = (
     "Intervals of sketched numbers include the standard errors of the examples. Sketches have no"
     " A-KL, because most contexts were not run."
 )
+PAPER = f"The paper's numbers: {CITATION}, 1,000 examples, which are not these."
 NAMES = {
     "unary_ppl": "U-PPL",
     "pairwise_ppl": "P-PPL",
@@ -88,11 +89,15 @@ NAMES = {
     "unary_nll": "U-NLL",
 }
 
-_EXAMPLES: Columns = {"examples": attrgetter("examples")}
-_BASELINE: Columns = {"minus": attrgetter("baseline")}
-_BIN: Columns = {"distance from": attrgetter("first"), "to": attrgetter("last")}
+# what tables are called; those by distance say of what
+TABLES = {
+    "results": "Results",
+    "differences": "Paired differences",
+    "distance": "NLL by {}",
+    "distance-differences": "Paired differences by {}",
+}
 # which may move into the title where they are the same in all rows
-_SETTING = {*Group._fields, *_BASELINE} - {"construction"}
+_SETTING = {*Group._fields, "minus"} - {"construction"}
 
 
 @dataclass(frozen=True)
@@ -124,95 +129,104 @@ class ReportTable:
         )
 
 
-def summary_table(summaries: Sequence[Summary], vocabularies: Mapping[str, str]) -> ReportTable:
-    """All numbers of every construction, with the paper's beside where they are of the same.
-
-    Rows come in the order of the summaries. `vocabularies` names the vocabulary of a model, by a
-    hash for example: a model that it does not name is taken to have one of its own.
-    """
-    paper: Columns = {
-        f"{NAMES[measure]}, paper": partial(_published, measure=measure)
-        for measure in PAPER_MEASURES
-        if any(published(summary.group, measure) is not None for summary in summaries)
-    }
-    failed: Columns = {"failed": attrgetter("failed")}
-    columns = {**_EXAMPLES, **failed, **_measured(MEASURES), **paper}
-    models = {summary.group.model for summary in summaries}
-    notes = {
-        "Means are over examples, and lower is better.": True,
-        INTERVALS: True,
-        # a pair, so that no model without a vocabulary is taken for the name of one
-        VOCABULARIES: len({(name in vocabularies, vocabularies.get(name, name)) for name in models})
-        > 1,
-        FAILURES: any(summary.failed for summary in summaries),
-        SKETCHES: any(one.group.support == SKETCHED_VOCABULARY for one in summaries),
-        **dict.fromkeys(_few(summaries), True),
-        f"The paper's numbers: {CITATION}, 1,000 examples, which are not these.": bool(paper),
-    }
-    shown = [note for note, holds in notes.items() if holds]
-    return _table("Results", summaries, columns, shown, [*NLLS, *MEASURES])
-
-
-def difference_table(differences: Sequence[Summary]) -> ReportTable:
-    """Paired differences from a baseline."""
-    columns = {**_BASELINE, **_EXAMPLES, **_measured(METRICS)}
-    notes = [DIFFERENCES, INTERVALS, *_few(differences)]
-    return _table("Paired differences", differences, columns, notes, METRICS)
-
-
-def distance_table(bins: Sequence[Summary], distance: Distance = TOKEN_DISTANCE) -> ReportTable:
-    """NLLs by distance."""
-    columns = {**_BIN, **_EXAMPLES, **_measured(NLLS)}
-    notes = [f"Mean NLLs per distance. {distance.note}", INTERVALS]
-    return _table(f"NLL by {distance.title}", bins, columns, notes, NLLS)
-
-
-def distance_difference_table(
-    bins: Sequence[Summary], distance: Distance = TOKEN_DISTANCE
+def report_table(
+    name: str,
+    summaries: Sequence[Summary],
+    *,
+    distance: Distance = TOKEN_DISTANCE,
+    vocabularies: Mapping[str, str] | None = None,
 ) -> ReportTable:
-    """Paired differences from a baseline by distance, as figures draw them."""
-    columns = {**_BASELINE, **_BIN, **_EXAMPLES, **_measured(NLLS)}
-    notes = [distance.note, DIFFERENCES, INTERVALS, *_few(bins)]
-    return _table(f"Paired differences by {distance.title}", bins, columns, notes, NLLS)
+    """One of `TABLES`: a row per summary, its group and its numbers.
+
+    Results have the paper's numbers beside them where they are of the same. `vocabularies` names
+    the vocabulary of a model, by a hash for example: a model that it does not name is taken to have
+    one of its own.
+    """
+    is_results, is_binned = name == "results", name.startswith("distance")
+    measures = MEASURES if is_results else NLLS if is_binned else METRICS
+    paper = [
+        measure
+        for measure in PAPER_MEASURES
+        if is_results and any(_published(one, measure) is not None for one in summaries)
+    ]
+    columns: Columns = {}
+    if is_difference(name):
+        columns["minus"] = attrgetter("baseline")
+    if is_binned:
+        columns |= {"distance from": attrgetter("first"), "to": attrgetter("last")}
+    columns["examples"] = attrgetter("examples")
+    if is_results:
+        columns["failed"] = attrgetter("failed")
+    columns |= {NAMES[measure]: itemgetter(measure) for measure in measures}
+    columns |= {
+        f"{NAMES[measure]}, paper": partial(_published, measure=measure) for measure in paper
+    }
+    supports = shown_supports(summary.group.support for summary in summaries)
+    return ReportTable(
+        title=TABLES[name].format(distance.title),
+        columns=(*Group._fields, *columns),
+        rows=tuple(
+            (
+                *summary.group._replace(support=supports[summary.group.support]),
+                *(cell(summary) for cell in columns.values()),
+            )
+            for summary in summaries
+        ),
+        notes=_notes(name, summaries, distance, vocabularies or {}, has_paper=bool(paper)),
+        terms=_terms(summaries, [*NLLS, *measures] if is_results else measures),
+        signed=is_difference(name),
+    )
 
 
-def _measured(measures: Iterable[str]) -> Columns:
-    return {NAMES[measure]: itemgetter(measure) for measure in measures}
+def is_difference(name: str) -> bool:
+    """Whether a table holds differences from a baseline."""
+    return name.endswith("differences")
 
 
 def _published(summary: Summary, measure: str) -> float | None:
     return published(summary.group, measure)
 
 
-def _few(summaries: Sequence[Summary]) -> list[str]:
-    return [FEW] if any(0 < summary.examples < FEWEST for summary in summaries) else []
-
-
-def _table(
-    title: str,
+def _notes(
+    name: str,
     summaries: Sequence[Summary],
-    columns: Columns,
-    notes: Sequence[str],
-    measures: Sequence[str],
-) -> ReportTable:
-    """A row per summary: its group as a reader sees it, then the columns."""
-    supports = shown_supports(summary.group.support for summary in summaries)
-    rows = [
-        (
-            *summary.group._replace(support=supports[summary.group.support]),
-            *(cell(summary) for cell in columns.values()),
-        )
-        for summary in summaries
-    ]
-    # the masks, supports and measures of the table, in the order of `TERMS`
-    used = {name for one in summaries for name in (one.group.mask, one.group.support)}
-    used |= {NAMES[measure] for measure in measures}
+    distance: Distance,
+    vocabularies: Mapping[str, str],
+    *,
+    has_paper: bool,
+) -> tuple[str, ...]:
+    """The sentences below a table: those that hold for it."""
+    is_results = name == "results"
+    # a pair, so that no model without a vocabulary is taken for the name of one
+    distinct = {
+        (model in vocabularies, vocabularies.get(model, model))
+        for model in (summary.group.model for summary in summaries)
+    }
+    holds = {
+        "Means are over examples, and lower is better.": is_results,
+        f"Mean NLLs per distance. {distance.note}": name == "distance",
+        distance.note: name == "distance-differences",
+        DIFFERENCES: is_difference(name),
+        INTERVALS: True,
+        VOCABULARIES: is_results and len(distinct) > 1,
+        FAILURES: any(summary.failed for summary in summaries),
+        SKETCHES: is_results
+        and any(summary.group.support == SKETCHED_VOCABULARY for summary in summaries),
+        FEW: name != "distance" and any(0 < summary.examples < FEWEST for summary in summaries),
+        PAPER: has_paper,
+    }
+    return tuple(note for note, is_true in holds.items() if is_true)
+
+
+def _terms(summaries: Iterable[Summary], measures: Iterable[str]) -> tuple[str, ...]:
+    """The masks, supports and measures of a table, in the order of `TERMS`."""
+    groups = [summary.group for summary in summaries]
+    used = {NAMES[measure] for measure in measures}
+    used |= {name for group in groups for name in (group.mask, group.support)}
     terms = [term for name, term in TERMS.items() if name in used]
-    if any(summary.group.support not in TERMS for summary in summaries):
+    if any(group.support not in TERMS for group in groups):
         terms.append(CANDIDATES)
-    names = (*Group._fields, *columns)
-    signed = "minus" in columns
-    return ReportTable(title, names, tuple(rows), tuple(notes), tuple(terms), signed)
+    return tuple(terms)
 
 
 def shown_support(support: str) -> str:
