@@ -37,7 +37,6 @@ from unmask.resampling import DEFAULT, Estimate
 # of all figures, those that the page shows
 SHOWN = ("table1-caption-bert", ("SNLI test",))
 RUNS = ("snli-dev", "snli", "xsum")
-PAPERS = "ag"
 
 
 class Claim(NamedTuple):

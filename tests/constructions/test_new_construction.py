@@ -100,14 +100,6 @@ def test_tilted_orders_are_as_defined(page: dict[str, Any], weight: float) -> No
     assert joint.diagnostics["weight"] == weight
 
 
-def test_tilted_orders_are_the_geometric_orders_in_the_middle(page: dict[str, Any]) -> None:
-    tables = EXAMPLE.tables()
-    built = unmask.construct("orders", tables, mean="geometric")
-    np.testing.assert_allclose(
-        log_table(unmask.construct("tilted-orders", tables)), log_table(built), rtol=0, atol=1e-12
-    )
-
-
 @pytest.mark.slow
 def test_half_way_is_as_defined(page: dict[str, Any]) -> None:
     A, B, m_a, m_b = EXAMPLE.A, EXAMPLE.B, EXAMPLE.m_a, EXAMPLE.m_b
@@ -237,20 +229,6 @@ def test_what_is_told_is_what_is_paid(page: dict[str, Any]) -> None:
         joint.top(3)
         joint.entropy()
         assert told == toy.rows_asked == joint.diagnostics["forward_passes"] == rows
-
-
-def test_it_fills(page: dict[str, Any], lm: LanguageModel) -> None:
-    (best,) = lm.fill(TEXT, method="tilted-orders", top=1, weight=0.7)
-    fill = lm.joint(TEXT, method="tilted-orders", weight=0.7).top(1)[0]
-    assert best["score"] == pytest.approx(fill.probability)
-
-
-def test_pictures_compare_it(page: dict[str, Any], lm: LanguageModel) -> None:
-    pytest.importorskip("matplotlib")
-    from unmask import plots
-
-    figure = plots.compare(lm.joints(TEXT, methods=["log-pool", "tilted-orders"]), 3)
-    assert "tilted-orders" in [panel.get_title(loc="left") for panel in figure.axes]
 
 
 # --- refusals ----------------------------------------------------------------------------------

@@ -1,13 +1,11 @@
-"""Pages of scripts in runs/, from rows made up here, and those that are published."""
+"""Published pages are what the scripts in runs/ make of published rows."""
 
 import json
 import re
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
@@ -19,7 +17,6 @@ import appendix_d  # noqa: E402
 import dependence_report  # noqa: E402
 import elbo as elbo_run  # noqa: E402
 import marked_page  # noqa: E402
-import pivots  # noqa: E402
 import pivots_report  # noqa: E402
 import unmasking as unmasking_run  # noqa: E402
 
@@ -41,16 +38,6 @@ def table(lines: list[str], first: str) -> dict[str, list[str]]:
 # the casino
 
 
-def test_a_vocabulary_without_the_words_is_one_line() -> None:
-    joint = np.random.default_rng(0).random((3, 3))
-    lm = unmask.LanguageModel(ToyMaskedLM(joint), ToyTokenizer(3), name="toy")
-    with pytest.raises(unmask.UnmaskError, match="'is'"):
-        appendix_d.measured(lm, "[MASK] [MASK]")
-    lm.tokenizer.unk_token_id = 1
-    with pytest.raises(unmask.UnmaskError, match=r"'toy' lacks a token of '.*t1'"):
-        appendix_d.check_known(lm, lm.cloze("[MASK] t1"))
-
-
 def test_the_published_casino_is_made_of_its_figures() -> None:
     folder = ROOT / "docs" / "results"
     found = json.loads((folder / "appendix-d.json").read_text(encoding="utf-8"))
@@ -60,28 +47,6 @@ def test_the_published_casino_is_made_of_its_figures() -> None:
 
 
 # the pivot
-
-
-def test_pivots_are_what_they_are_called() -> None:
-    log_masked = torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
-    found = pivots.pivots(log_masked, 3, [2], "example", 0)
-    assert found["likeliest"] == 1
-    assert found["gold"] == found["rank 2"] == 3
-    assert "rank 10" not in found
-    assert [found[f"random {n}"] for n in range(1, pivots.RANDOM + 1)] == [2] * pivots.RANDOM
-    again = [pivots.pivots(log_masked, 3, list(range(4)), "example", 0) for _ in range(2)]
-    assert again[0] == again[1]
-
-
-def test_a_torn_row_is_done_again_and_another_models_refused(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    assert pivots.done(path, "toy") == set()
-    whole = '{"id": "s1/random", "model": "toy"}\n'
-    path.write_text(whole + '{"id": "s2/ran', encoding="utf-8")
-    assert pivots.done(path, "toy") == {"s1/random"}
-    assert path.read_text(encoding="utf-8") == whole
-    with pytest.raises(unmask.UnmaskError, match="rows of 'toy'"):
-        pivots.done(path, "other")
 
 
 @pytest.mark.slow
@@ -141,15 +106,6 @@ def test_published_log_probabilities_are_made_of_rows_without_text() -> None:
     for row in record["sentences"]:
         assert set(row) == {"id", "tokens", "unknown_tokens", "scores"}
         assert re.fullmatch("[0-9a-f]{12}", row["id"])
-
-
-def test_sentences_are_distinct_and_in_the_order_of_their_hashes(tmp_path: Path) -> None:
-    path = tmp_path / "dev.tsv"
-    path.write_text("x\tA dog.\tA cat.\ny\tA dog.\tA man.\n", encoding="utf-8")
-    found = unmasking_run.sentences(path, 10)
-    assert sorted(found.values()) == ["A cat.", "A dog.", "A man."]
-    assert list(found) == sorted(found)
-    assert unmasking_run.sentences(path, 2) == dict(list(found.items())[:2])
 
 
 # verdicts by a noisy bound

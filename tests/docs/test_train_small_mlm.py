@@ -142,17 +142,6 @@ def test_few_blanks_are_one_or_two_adjacent_ones() -> None:
         assert all(places[place] == pytest.approx(expected, rel=0.25) for place in which)
 
 
-def test_the_share_of_few_blanks_grows() -> None:
-    plan = run.Plan(steps=100)
-    assert plan.share_of_few(0) == 0
-    assert plan.share_of_few(50) == pytest.approx(1 / 3)
-    ids = torch.randint(5, 1000, (3000, 40), generator=data_making.generator("ids"))
-    batch = data_making.hide(ids, 1000, data_making.generator("masks"), few=0.5)
-    few = ((batch.chosen.sum(1) <= 2) & (batch.chosen.sum(1) > 0)).float().mean()
-    # of the sentences with 15% hidden, one in twenty has one or two as well
-    assert float(few) == pytest.approx(0.5 + 0.5 * 0.048, abs=0.03)
-
-
 def test_corpora_hold_no_sentence_twice_and_none_that_is_left_out(tmp_path: Path) -> None:
     for name, lines in (
         ("one.txt", ["A man sleeps.", "A dog runs.", "Hello there you"]),
@@ -167,27 +156,6 @@ def test_corpora_hold_no_sentence_twice_and_none_that_is_left_out(tmp_path: Path
         ["A cat sits."],
     ]
     assert digest.count(" and ") == digest.count(" less ") == 1
-
-
-def test_the_rate_rises_and_falls() -> None:
-    rates = [PLAN.learning_rate(step) for step in range(PLAN.steps)]
-    assert max(rates) == pytest.approx(PLAN.peak)
-    assert rates.index(max(rates)) in (1, 2)
-    assert 0 < rates[-1] < 0.1 * PLAN.peak
-
-
-def test_bad_options_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = str(tmp_path / "out")
-    (tmp_path / "few.txt").write_text("One sentence.\n", encoding="utf-8")
-    for options, said in (
-        (["--corpus", str(tmp_path / "none.txt")], "there is no file"),
-        (["--corpus", str(tmp_path / "few.txt")], "too few"),
-        (["--corpus", str(tmp_path / "few.txt"), "--steps", "-1"], "--steps takes"),
-    ):
-        assert run.main([*options, "--output", output, "--threads", "1"]) == 2
-        shown = capsys.readouterr().err
-        assert said in shown
-        assert shown.count("\n") == 1
 
 
 @pytest.mark.slow

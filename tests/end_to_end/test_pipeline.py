@@ -5,15 +5,13 @@ import subprocess
 import sys
 
 import pytest
-from assets import real_model
-from thinned import thinned
 from tiny_models import build
 from tiny_tokenizers import save_bert, tiny_bert, word_piece
 from transformers import Pipeline, pipeline
 from transformers.pipelines.pt_utils import KeyDataset
 
 import unmask
-from unmask import ClozeError, JointFillMaskPipeline, MethodError, ModelError, SupportError
+from unmask import JointFillMaskPipeline, MethodError, ModelError, SupportError
 
 KEYS = ("score", "token", "token_str", "sequence")
 # an architecture, a text with one blank, and names of its vocabulary
@@ -56,21 +54,6 @@ def test_one_blank_is_fill_mask(name, text, targets):
     check_same(ours(asked, targets=targets), theirs(asked, targets=targets))
     check_same(ours(asked, targets=targets, top_k=2), theirs(asked, targets=targets, top_k=2))
     check_same(ours(asked, targets=targets[0]), theirs(asked, targets=targets[0]))
-
-
-@pytest.mark.real
-def test_one_blank_of_a_real_model_is_fill_mask():
-    theirs, ours = (
-        pipeline(task, model=str(real_model("tiny-english")), device="cpu")
-        for task in ("fill-mask", "joint-fill-mask")
-    )
-    texts = ["A man is playing a [MASK].", "Two dogs [MASK] in the snow.", "[MASK] people sit."]
-    for mine, other in zip(ours(texts, top_k=50), theirs(texts, top_k=50), strict=True):
-        check_same(mine, other)
-    targets = ["guitar", "piano", "game"]
-    check_same(ours(texts[0], targets=targets), theirs(texts[0], targets=targets))
-    best = ours("A [MASK] is playing a [MASK].", top_k=1)[0]
-    assert best["token_str"] == ["man", "guitar"]
 
 
 @pytest.mark.parametrize("method", ["mlm", "orders", "log-pool", "hcb"])
@@ -173,11 +156,8 @@ def test_a_folder_is_enough_and_saving_writes_no_code(tmp_path, tiny):
 @pytest.mark.parametrize(
     ("text", "options", "error", "said"),
     [
-        ("the cat sat.", {}, ClozeError, "write [MASK] where a token is missing"),
         ("the [MASK].", {"top_k": 0}, SupportError, "top_k is a number of fills from 1, not 0"),
-        ("the [MASK].", {"targets": ["cat", "unhappy"]}, SupportError, "piece prior"),
         ("the [MASK] [MASK].", {"method": "log-poll"}, MethodError, "did you mean"),
-        ("the [MASK] [MASK].", {"pivot": "cat"}, MethodError, "log-pool has no option 'pivot'"),
     ],
 )
 def test_bad_input_is_one_line(text, options, error, said, tiny):
@@ -207,18 +187,15 @@ def test_registering_again_does_not_warn(caplog, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "how", thinned(["unmask.JointFillMaskPipeline", "import unmask.pipelines"], 2)
-)
-def test_the_task_is_registered_by_name_and_not_by_a_hook(how: str):
-    code = f"""
+def test_the_task_is_registered_by_name_and_not_by_a_hook():
+    code = """
 import sys
 before = list(sys.meta_path)
 import unmask
 assert sys.meta_path == before and "transformers" not in sys.modules
 from transformers.pipelines import PIPELINE_REGISTRY as registry
 assert "joint-fill-mask" not in registry.supported_tasks
-{how}
+unmask.JointFillMaskPipeline
 assert registry.supported_tasks["joint-fill-mask"]["impl"] is unmask.JointFillMaskPipeline
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

@@ -8,7 +8,6 @@ import reference
 import torch
 import transformers
 from assets import real_model
-from tiny_models import build
 from torch import Tensor
 
 import unmask
@@ -147,12 +146,6 @@ def assert_is_fill_mask(lm: LanguageModel, text: str, *, top: int, error: float 
 def test_one_blank_is_transformers_fill_mask(name: str, text: str):
     lm = unmask.load(real_model(name))
     assert_is_fill_mask(lm, text, top=20, error=PIPELINE_ERROR.get(name, 1e-6))
-
-
-@pytest.mark.parametrize("text", ["the cat<mask> on.", "<mask> sat", "the cat is at <mask>."])
-def test_one_blank_is_fill_mask_with_a_byte_level_vocabulary(text: str):
-    # no real model of that kind is at hand: the tiny one has spaces inside its tokens all the same
-    assert_is_fill_mask(unmask.load(build("roberta")), text, top=46)
 
 
 # --- antiberty: joints small enough to be exact ------------------------------------------------

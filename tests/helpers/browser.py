@@ -42,22 +42,16 @@ def opened(
     browser: Any,
     address: str | Path,
     *,
-    hosts: Collection[str] = (),
     width: int = 1200,
     height: int = 900,
-    dark: bool = False,
-    before: str = "",
 ) -> Iterator[Any]:
     """A page; at the end nothing may have been complained of, asked for elsewhere, or popped up.
 
-    A path is opened as a file, without network. `hosts` are those, with ports, that a page may
-    talk to. `before` is a script that runs before those of the page.
+    A path is opened as a file, without network.
     """
     url = address.resolve().as_uri() if isinstance(address, Path) else address
-    allowed = {urlsplit(url).netloc, *hosts} - {""}
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
-    )
+    allowed = {urlsplit(url).netloc} - {""}
+    context = browser.new_context(viewport={"width": width, "height": height})
     trouble: list[str] = []
     # milliseconds: a machine that others use too may be slow
     context.set_default_timeout(90_000)
@@ -67,7 +61,6 @@ def opened(
     _listen(page, trouble)
     # after the page of this test, whatever else opens is a surprise
     context.on("page", lambda other: trouble.append(f"another page: {other.url}"))
-    page.add_init_script(before)
     try:
         page.goto(url)
         yield page

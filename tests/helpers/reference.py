@@ -76,15 +76,6 @@ def ag_converged(A: Table, B: Table, *, tolerance: float = 1e-13, limit: int = 2
     raise AssertionError(f"still moving by {moved} after {limit} steps")
 
 
-def ag_objective(A: Table, B: Table, joint: Table) -> float:
-    """The sum of the divergences of every unary conditional."""
-    return sum_of_kl(A, joint / joint.sum(0), 0) + sum_of_kl(B, joint / joint.sum(1)[:, None], 1)
-
-
-def sum_of_kl(p: Table, q: Table, axis: int) -> float:
-    return float(kl(p, q, axis).sum())
-
-
 def kl(p: Table, q: Table, axis: int) -> Table:
     return (p * (np.log(p) - np.log(q))).sum(axis)
 

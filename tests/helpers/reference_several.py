@@ -72,15 +72,6 @@ def steps(given: Given, shape: tuple[int, ...], count: int) -> Table:
     return mu
 
 
-def objective(given: Given, log_mu: Table) -> float:
-    """The KL divergences of all contexts, up to what does not depend on the joint."""
-    total = 0.0
-    for t, q in enumerate(conditionals(given, log_mu.shape)):
-        own = log_mu - np.log(np.exp(log_mu).sum(axis=t, keepdims=True))
-        total -= float((q * own).sum())
-    return total
-
-
 def pseudo_gibbs(given: Given, shape: tuple[int, ...]) -> Table:
     every = fills(shape)
     number = {x: i for i, x in enumerate(every)}
