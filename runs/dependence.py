@@ -31,8 +31,7 @@ from unmask.evaluation.masks import MASKS, examples
 from unmask.plots import save_figure
 from unmask.queries.dependence.spanning_trees import Edge, neighbours
 from unmask.queries.joint_model import read_cloze
-from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.records.corpus import Sentence
+from unmask.records.corpora import CorpusSpec, Sentence, read_corpus
 
 MEASURES = ("pmi", "mutual-information")
 QUIET = unmask.Settings(progress=False, announce=False)

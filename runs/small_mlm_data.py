@@ -22,7 +22,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 import unmask
-from unmask.records.corpus import Sentence
+from unmask.records.corpora import Sentence
 
 ROLES = {
     "pad_token": "[PAD]",

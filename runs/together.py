@@ -25,8 +25,7 @@ import unmask
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.queries.dependence.question import MapOptions, question_of
 from unmask.queries.dependence.together import independent_groups
-from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.records.corpus import Sentence
+from unmask.records.corpora import CorpusSpec, Sentence, read_corpus
 
 THRESHOLDS = (0.3, 0.5, 0.7, 0.9)
 BOUNDS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

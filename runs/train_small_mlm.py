@@ -37,8 +37,7 @@ from transformers.utils.logging import disable_progress_bar
 
 import unmask
 from unmask.printable import printable
-from unmask.records.corpora import KNOWN, CorpusSpec, read_corpus
-from unmask.records.corpus import Sentence
+from unmask.records.corpora import KNOWN, CorpusSpec, Sentence, read_corpus
 
 REPORTS = 20
 

@@ -11,7 +11,7 @@ import pytest
 from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import main
-from unmask.records.files import rows_or_raise
+from unmask.records.files import records_or_raise
 from unmask.records.writing import written
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -235,7 +235,8 @@ def test_tables_in_and_out(ending, folder, tmp_path, capsys, lm):
             "orders",
         ]
         assert main(["fill", str(tmp_path / f"in.{ending}"), "-m", folder, *asked]) == 0
-        found = list(rows_or_raise(str(tmp_path / f"out.{target}"), None, ["text"]))
+        records = records_or_raise(str(tmp_path / f"out.{target}"), None, ["text"])
+        found = [record.row for record in records]
         assert [(row["n"], row["text"]) for row in found] == [("=1", ONE), ("2", PAIR)]
         fills = [row["fills"] for row in found]
         fills = [json.loads(one) if isinstance(one, str) else one for one in fills]

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import killable
@@ -17,7 +18,7 @@ from unmask.cli import _COMMANDS, _parser, main
 from unmask.errors import CorpusError
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.files import open_input, read_unit
-from unmask.records.lines import LONGEST, decoded_lines
+from unmask.records.lines import LONGEST, Line, read_lines
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -32,7 +33,11 @@ def folder(tmp_path_factory) -> str:
 
 def read_rows(place: str, format: str | None = None) -> list[dict[str, object]]:
     source = open_input([place], format=format, hold=True).cut(2)
-    return [dict(row) for unit in source.units() for row in read_unit(unit, ["text"]).rows]
+    return [dict(row) for unit in source.units for row in read_unit(unit, ["text"]).rows]
+
+
+def lines_of(file: io.BytesIO) -> list[Line]:
+    return list(read_lines(partial(file.read1, 2**16), "it"))
 
 
 # --- line ends ---------------------------------------------------------------------------------
@@ -76,21 +81,23 @@ def test_fill_reads_a_text_per_line_whatever_ends_it(end, folder, tmp_path, caps
 def test_a_return_that_a_block_cuts_from_its_line_feed_is_one_end() -> None:
     first = b"a" * LONGEST
     file = io.BytesIO(first + b"\r\nb\r" + first + b"\rc")
-    found = list(decoded_lines(file.readline, "it"))
-    assert [number for number, _, _ in found] == [1, 2, 3, 4]
-    assert [line[:1] for _, line, _ in found] == ["a", "b", "a", "c"]
+    found = lines_of(file)
+    assert [line.number for line in found] == [1, 2, 3, 4]
+    assert [line.text[:1] for line in found] == ["a", "b", "a", "c"]
+    assert [line.end for line in found] == [LONGEST + 2, LONGEST + 4, 2 * LONGEST + 5, file.tell()]
 
 
 def test_many_short_lines_ended_by_returns_are_no_long_line() -> None:
-    lines = list(decoded_lines(io.BytesIO(b"the cat sat.\r" * 200_000).readline, "it"))
+    lines = lines_of(io.BytesIO(b"the cat sat.\r" * 200_000))
     assert len(lines) == 200_000
-    assert {(line, reason) for _, line, reason in lines} == {("the cat sat.", None)}
+    assert {(line.text, line.reason) for line in lines} == {("the cat sat.", None)}
 
 
 def test_a_line_that_is_too_long_is_still_rejected() -> None:
     file = io.BytesIO(b"a\r" + b"b" * (LONGEST + 1) + b"\rc")
-    _, (_, _, reason), _ = decoded_lines(file.readline, "it")
-    assert str(reason).startswith("line 2 of it is longer than 1.0 MB")
+    _, long, last = lines_of(file)
+    assert str(long.reason).startswith("line 2 of it is longer than 1.0 MB")
+    assert (last.text, last.end) == ("c", file.tell())
 
 
 # --- pipes -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
 import unmask
-from unmask.records.corpus import Sentence
+from unmask.records.corpora import Sentence
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "runs"))
 

@@ -199,7 +199,7 @@ def test_rows_without_text_have_none_in_their_reason(folder, capsys) -> None:
 @pytest.mark.parametrize("blank", ["", "\n", "\n \n"])
 def test_the_header_of_a_table_is_no_row(blank: str, tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text(f"{blank}id\ttext\n1\tA cat.\n")
-    (unit,) = open_input([str(tmp_path / "t.tsv")]).cut(9).units()
+    (unit,) = open_input([str(tmp_path / "t.tsv")]).cut(9).units
     assert list(read_unit(unit, ["text"]).rows) == [{"id": "1", "text": "A cat."}]
 
 

@@ -14,8 +14,7 @@ from tiny_tokenizers import save_bert, tiny_bert, without_unknown, word_piece
 import unmask
 from unmask import CorpusError
 from unmask.evaluation.masks import MASKS, examples
-from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.records.corpus import Sentence
+from unmask.records.corpora import CorpusSpec, Sentence, read_corpus
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"

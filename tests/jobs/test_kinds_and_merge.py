@@ -14,7 +14,7 @@ from tiny_tokenizers import save_bert
 import unmask
 from unmask import cli
 from unmask.cli import many
-from unmask.records.files import rows_or_raise
+from unmask.records.files import records_or_raise
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -148,7 +148,7 @@ def test_a_kind_is_one_file(model, tmp_path, monkeypatch, capsys) -> None:
             assert many.RowsRun(chosen, kind, given).run() == 0
         assert ran == [["a dog sat"]]
         assert "2 of 3 texts counted; the others have a reason" in capsys.readouterr().err
-        found = rows_or_raise(str(tmp_path / name), None, ["n"])
+        found = [one.row for one in records_or_raise(str(tmp_path / name), None, ["n"])]
         rows = [
             (r["n"], int(r["tokens"]) if r["tokens"] else None, r["reason"] or None) for r in found
         ]

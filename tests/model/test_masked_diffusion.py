@@ -331,7 +331,7 @@ def test_a_job_is_not_continued_with_another_mask_or_shift(
 
 def test_the_examples_of_an_evaluation_leave_the_first_token_out(dream: str) -> None:
     from unmask.evaluation.masks import examples
-    from unmask.records.corpus import Sentence
+    from unmask.records.corpora import Sentence
 
     lm = load(dream, shift=True)
     sentences = [Sentence(str(n), text) for n, text in enumerate(SENTENCES * 10)]

@@ -2,6 +2,7 @@
 
 import io
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,11 +33,12 @@ SNLI = b'{"pairID": "%s", "sentence1": "%s", "sentence2": "c"}\n'
 
 BYTES = [
     bad("empty file", "a.txt", b"", "is empty; a corpus needs at least one sentence"),
-    bad("blank lines", "a.txt", b"\n \n", "has no sentence: all 2 are empty"),
+    bad("blank lines", "a.txt", b"\n \n", "is empty; a corpus needs at least one sentence"),
+    bad("empty cells", "a.csv", b"id,text\n1,\n2, \n", "has no sentence: all 2 are empty", **TEXT),
     bad("blank JSON lines", "a.jsonl", b"\n\n", "is empty", **TEXT),
     bad("empty table", "a.csv", b"", "is empty", **TEXT),
     bad("only a header", "a.csv", b"id,text\n", "is empty", **TEXT),
-    bad("only a mark", "a.txt", b"\xef\xbb\xbf", "all 1 are empty"),
+    bad("only a mark", "a.txt", b"\xef\xbb\xbf", "is empty"),
     bad("invalid UTF-8", "a.txt", b"fine\ncaf\xe9\n", "line 2 of .*: its byte 4 is 0xe9"),
     bad("half a character", "a.txt", b"caf\xc3", "its byte 4 is 0xc3; save the file as UTF-8"),
     bad("UTF-8 of a surrogate", "a.txt", b"\xed\xa0\x80\n", "its byte 1 is 0xed"),
@@ -130,11 +132,10 @@ def test_one_sentence(row: Bad, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", [*BYTES, *JSON, *TABLES], ids=lambda row: row.kind)
-def test_the_same_from_standard_input(row: Bad) -> None:
-    format = row.name.split(".")[1]
-    spec = CorpusSpec("-", format=format, **row.options)
-    said = sentence(lambda: read_corpus(spec, standard_input=io.BytesIO(row.content)))
-    assert "standard input" in said
+def test_the_same_from_standard_input(row: Bad, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(row.content)))
+    spec = CorpusSpec("-", format=row.name.split(".")[1], **row.options)
+    assert "standard input" in sentence(lambda: read_corpus(spec))
 
 
 @pytest.mark.parametrize(
@@ -175,12 +176,13 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
     assert "a.txt': Permission denied" in sentence(lambda: read_corpus(CorpusSpec(str(path))))
 
 
-def test_a_file_that_stops_answering():
+def test_a_file_that_stops_answering(monkeypatch):
     class Broken(io.BytesIO):
-        def readline(self, size: int | None = -1) -> bytes:
+        def read1(self, size: int | None = -1) -> bytes:
             raise OSError(5, "Input/output error")
 
-    said = sentence(lambda: read_corpus(CorpusSpec("-"), standard_input=Broken()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Broken()))
+    said = sentence(lambda: read_corpus(CorpusSpec("-")))
     assert said == "cannot read standard input: Input/output error"
 
 

@@ -24,7 +24,7 @@ from unmask.jobs.merging import _common
 from unmask.markup import data_cell, from_data_cell
 from unmask.records import places
 from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.records.files import RowBatch, open_input, read_unit, rows_or_raise
+from unmask.records.files import RowBatch, open_input, read_unit, records_or_raise
 from unmask.records.rows import Row
 from unmask.records.writing import written
 
@@ -131,7 +131,7 @@ def test_the_first_line_of_csv_tells_the_delimiter(first, columns, names, tmp_pa
     Path(place).write_text(f"{first}\n{first}\n")
     assert open_input([place], columns).names == names
     (sentence, *_) = read_corpus(CorpusSpec(place, columns=tuple(columns))).sentences
-    assert sentence.text == next(rows_or_raise(place, None, columns))[columns[0]]
+    assert sentence.text == next(records_or_raise(place, None, columns)).row[columns[0]]
 
 
 def test_a_delimiter_that_numbers_do_not_tell_is_refused(tmp_path) -> None:
@@ -145,7 +145,7 @@ def test_a_delimiter_that_numbers_do_not_tell_is_refused(tmp_path) -> None:
 def test_units_of_csv_with_semicolons_begin_at_records(tmp_path) -> None:
     place = str(tmp_path / "a.csv")
     Path(place).write_text('n;text\n1;"a,\nb"\n2;"c\n\nd"\n3;e\n')
-    units = list(open_input([place]).cut(1).units())
+    units = list(open_input([place]).cut(1).units)
     assert len(units) == 3
     rows = [row for unit in units for row in read_unit(unit, ["text"]).rows]
     assert [row["text"] for row in rows] == ["a,\nb", "c\n\nd", "e"]
@@ -175,7 +175,7 @@ def test_names_of_parquet_columns_that_are_numbers_or_stand_twice(tmp_path) -> N
 
 
 def rows_of(place: Path) -> list[Row]:
-    return list(rows_or_raise(str(place), None, ["text"]))
+    return [record.row for record in records_or_raise(str(place), None, ["text"])]
 
 
 @pytest.mark.parametrize("last", ["n", "model,reason"])

@@ -15,8 +15,7 @@ from assets import real_data
 
 from unmask import CorpusError
 from unmask.records import corpora
-from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.records.corpus import Corpus, Sentence, digest
+from unmask.records.corpora import Corpus, CorpusSpec, Sentence, digest, read_corpus
 from unmask.records.hub import HubTable
 
 PAIRS = [("A cat sat.", "An animal sat."), ("A dog ran.", "A cat sat.")]
@@ -125,17 +124,12 @@ def test_a_byte_order_mark_is_not_text(tmp_path):
         ("csv", ["1"], "A cat sat.\nA dog ran.\n"),
     ],
 )
-def test_standard_input(format, columns, content):
-    spec = CorpusSpec("-", columns, format=format)
-    corpus = read_corpus(spec, standard_input=io.BytesIO(content.encode()))
+def test_standard_input(format, columns, content, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    corpus = read_corpus(CorpusSpec("-", columns, format=format))
     assert texts(corpus) == ["A cat sat.", "A dog ran."]
     assert ids(corpus)[0].startswith("stdin:0")
     assert corpus.name == "stdin"
-
-
-def test_the_process_own_standard_input(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"A cat sat.\n")))
-    assert texts(read_corpus(CorpusSpec("-"))) == ["A cat sat."]
 
 
 def test_the_digest_sees_ids_texts_and_order():

@@ -36,7 +36,7 @@ def read(
 ) -> list[dict[str, object]]:
     named = named or ["text"]
     source = open_input([place], named, format=format, limit=limit).cut(2)
-    batches = [read_unit(unit, named) for unit in source.units()]
+    batches = [read_unit(unit, named) for unit in source.units]
     for reason in (why for batch in batches for why in batch.reasons if why):
         raise CorpusError(reason)
     return [dict(row) for batch in batches for row in batch.whole_rows]

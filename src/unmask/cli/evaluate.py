@@ -160,7 +160,7 @@ def _cost(prepared: "Prepared", rows_per_unit: int | None) -> str:
     from unmask.jobs.estimate import estimate
 
     job = prepared.job(rows_per_unit)
-    units = list(prepared.cut(job).units())
+    units = list(job.cut(prepared.lm).units)
     return str(estimate(job.kind, prepared.lm, units, len(prepared.pairs), is_dry=True))
 
 

@@ -232,11 +232,11 @@ class RowsRun:
         is_pipe = given.records is not None and not isinstance(given.records, Sequence)
         job = self._job(given, self.at_once if is_pipe else None)
         source = job.cut(lm)
-        if not is_pipe and self._announced(lm, list(source.units()), source.rows):
+        if not is_pipe and self._announced(lm, list(source.units), source.rows):
             return 0
         with _opened(place) as file:
             is_table = format not in ("jsonl", None)
-            names = given.all_names([] if is_pipe else source.units()) if is_table else []
+            names = given.all_names([] if is_pipe else source.units) if is_table else []
             kept = [name for name in names if name not in kind.dropped_columns]
             rows = Lines(file, [*kept, *kind.output_columns], format or "")
             write = self.keep if format is None and self.keep is not None else rows.write
@@ -301,7 +301,7 @@ class RowsRun:
             job = self._job(given, None)
             units = job.cut(lm, shard, folder)
             if chosen.dry_run:
-                self._announced(lm, list(units.units()), units.rows)
+                self._announced(lm, list(units.units), units.rows)
                 return None
             name, dtype = options.model_name(chosen.model), chosen.running.dtype
             try:

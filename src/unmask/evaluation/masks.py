@@ -18,7 +18,7 @@ from unmask.language_model import LanguageModel
 from unmask.model.masked_lm import first_blank
 from unmask.printable import quoted
 from unmask.queries.joint_model import read_cloze
-from unmask.records.corpus import Sentence
+from unmask.records.corpora import Sentence
 from unmask.text.candidates import Candidates
 from unmask.text.cloze import Cloze, trimmed
 

@@ -23,9 +23,8 @@ from unmask.language_model import LanguageModel
 from unmask.names import model_name
 from unmask.printable import quoted
 from unmask.queries.sketched import check_sketched, sketchable
-from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.records.corpus import Corpus
-from unmask.records.files import HeldRows, InputRows, Unit
+from unmask.records.corpora import Corpus, CorpusSpec, read_corpus
+from unmask.records.files import InputRows, Unit
 from unmask.records.rows import Record
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, is_auto, resolved
@@ -102,17 +101,12 @@ class Prepared:
     kind: Evaluate
 
     def job(self, rows_per_unit: int | None = None) -> Job:
-        """The examples, as rows of an input."""
+        """The examples, as rows of an input that is known by its corpus."""
+        identity = CorpusIdentity(self.kind.corpus, len(self.corpus.sentences), self.corpus.digest)
         records = [Record({EXAMPLE: pair}) for pair in self.pairs]
         sample = [record.row for record in records[:_SAMPLE]]
-        return Job(self.kind, InputRows((), (), [EXAMPLE], sample, records=records), rows_per_unit)
-
-    def cut(self, job: Job, shard: Shard | None = None, output: str = "") -> HeldRows:
-        """The units of the job; its input is known by the corpus."""
-        identity = CorpusIdentity(self.kind.corpus, len(self.corpus.sentences), self.corpus.digest)
-        source = job.cut(self.lm, shard, output)
-        assert isinstance(source, HeldRows)
-        return replace(source, identity=[list(identity)])
+        examples = InputRows([EXAMPLE], sample, records=records, identity=list(identity))
+        return Job(self.kind, examples, rows_per_unit)
 
 
 def prepare(request: EvaluationRequest) -> Prepared:
@@ -234,7 +228,7 @@ def evaluate(
     """
     place, lm, request = os.fspath(output), prepared.lm, prepared.request
     job = replace(prepared.job(rows_per_unit), strict=strict)
-    source = prepared.cut(job, shard, place)
+    source = job.cut(lm, shard, place)
 
     def look_at(left: Sequence[Unit], rows: int | None) -> None:
         # a cluster has other speeds

@@ -53,16 +53,9 @@ class Job:
         stored = stored_plan(output) if output else None
         if size is not None or stored is not None:
             return self.input.cut(size or stored.rows_per_unit)  # type: ignore[union-attr]
-        source = self.input.cut(rows_per_unit(self.kind, lm, self.input.sample))
+        size = rows_per_unit(self.kind, lm, self.input.sample)
         shards = 1 if shard is None else shard.count
-        while (units := source.unit_count) is not None and units < shards:
-            if source.rows_per_unit == 1:
-                break
-            most = min(source.rows_per_unit, source.rows or source.rows_per_unit)
-            source = self.input.cut(max(1, most // 2))
-        if units is not None and units > MOST_UNITS:
-            return source.coarser(-(-units // MOST_UNITS))
-        return source
+        return self.input.cut(size, at_least=shards, at_most=MOST_UNITS)
 
     def plan(self, lm: LanguageModel, source: Source, *, name: str, dtype: str) -> JobPlan:
         """The plan of this job with a model."""
@@ -70,7 +63,7 @@ class Job:
             kind=self.kind.name,
             options=self.kind.options(),
             model=identify(lm, name=name, dtype=dtype),
-            input=source.to_dict() or [],
+            input=source.identity or [],
             rows_per_unit=source.rows_per_unit,
             units=source.unit_count or 0,
             software=SOFTWARE,
@@ -205,7 +198,7 @@ def _left(
     folder.end_all(done)
     for number in done:
         _count(result, Outcome(number, (receipts[number] or {})["counts"]))
-    units = [unit for unit in source.units() if unit.number % shard.count == shard.index]
+    units = [unit for unit in source.units if unit.number % shard.count == shard.index]
     left = [unit for unit in units if unit.number not in done]
     return sorted(left, key=lambda unit: unit.number in failed)
 
@@ -244,9 +237,8 @@ def stream(
     """Give the result rows of each unit to `write`, with all counters so far; returns those."""
     worker, counts = Worker(lm, job.kind), counted()
     # a pipe may be a terminal: each line is answered before the next is read
-    is_pipe = source.to_dict() is None
-    units = source.units()
-    read = map(worker.read, units) if is_pipe else _prepared(worker, units)
+    is_pipe = source.identity is None
+    read = map(worker.read, source.units) if is_pipe else _prepared(worker, source.units)
     shown = False if source.unit_count == 1 else progress
     with bar("texts", unit="text", total=source.rows, shown=shown) as drawn:
         for prepared in read:

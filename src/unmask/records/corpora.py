@@ -1,42 +1,30 @@
-"""From the name of a corpus to its sentences.
-
-A known name, a Hugging Face dataset, a folder, a file, or `-` for standard input.
+"""A corpus: distinct sentences with ids that stay the same, and a digest to recognise it by.
 
 Ids are `stem:row/column`, rows counted from 0 without a header and without blank lines; in plain
 text, where a blank line is an empty sentence, `stem:row`. A pair that SNLI published has an id of
 its own and gives `pairID/premise` and `pairID/hypothesis`.
 """
 
+import hashlib
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO
 
 from unmask.errors import CorpusError
 from unmask.printable import quoted
 from unmask.records import places
-from unmask.records.corpus import Corpus, Occurrence, gather
-from unmask.records.files import FORMATS, format_by_name, rows_or_raise
+from unmask.records.files import FORMATS, format_by_name, records_or_raise
 from unmask.records.hub import HubTable, dataset_rows
-from unmask.records.lines import decoded_lines, line_of
-from unmask.records.rows import TEXT_COLUMN, read_records
-from unmask.records.tables import Choose, Layout, by_columns, listed
+from unmask.records.rows import TEXT_COLUMN
+from unmask.records.tables import SNLI_COLUMNS, SNLI_HEADER, listed
 
 # the corpora of the paper: their names on the hub, and what of them is sentences
 KNOWN = {"snli": "stanfordnlp/snli", "xsum": "EdinburghNLP/xsum"}
 _COLUMNS = {"stanfordnlp/snli": ("premise", "hypothesis"), "EdinburghNLP/xsum": ("summary",)}
 _SPLIT = "test"
 
-STANDARD_INPUT = "-"
-
 # what SNLI's own files call the two sentences of a pair
 _SNLI_PARTS = {"sentence1": "premise", "sentence2": "hypothesis"}
-_SNLI_COLUMNS = {"pairID", *_SNLI_PARTS}
-# SNLI as lines of label, premise and hypothesis; "-" is where the annotators did not agree
-_SNLI_HEADER = ["label", "premise", "hypothesis"]
-_SNLI_LABELS = ("entailment", "neutral", "contradiction", "-")
 
 
 @dataclass(frozen=True)
@@ -59,192 +47,197 @@ class CorpusSpec:
 
     def __post_init__(self) -> None:
         """Reject values that name no corpus."""
+        columns: object = self.columns
         if not isinstance(self.place, str) or not self.place.strip():
             raise CorpusError(
                 f"a corpus is {listed(KNOWN)}, a dataset, a file or '-', not {quoted(self.place)}"
             )
         if self.format is not None and self.format not in FORMATS:
             raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(self.format)}")
-        _check_columns(self.columns)
+        if isinstance(columns, str) or not isinstance(columns, Sequence):
+            raise CorpusError(f"columns is a list of names or numbers, not {quoted(columns)}")
+        for number, column in enumerate(columns):
+            if not isinstance(column, str) or not column:
+                raise CorpusError(f"a column is a name or a number as text, not {quoted(column)}")
+            if column in columns[:number]:
+                raise CorpusError(f"columns names {quoted(column)} twice; give every column once")
 
 
-def read_corpus(spec: CorpusSpec, *, standard_input: BinaryIO | None = None) -> Corpus:
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence under the id of its first occurrence."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Distinct sentences in the order of their first occurrence.
+
+    `refused` counts the occurrences that are not among them, by reason: "empty" and "repeated".
+    `digest` is the SHA-256 of all ids and texts: where it is the same, so is the corpus.
+    """
+
+    name: str
+    sentences: tuple[Sentence, ...]
+    refused: Mapping[str, int]
+    digest: str
+
+    def __len__(self) -> int:
+        """How many distinct sentences there are."""
+        return len(self.sentences)
+
+
+# the id of a sentence, a value where it should be, and how errors name its place
+_Occurrence = tuple[str, object, str]
+
+
+def read_corpus(spec: CorpusSpec) -> Corpus:
     """The distinct sentences of a corpus; anything that cannot be read is a `CorpusError`."""
-    if spec.place == STANDARD_INPUT:
-        _reject_dataset_options(spec, "standard input")
-        if standard_input is None and sys.stdin is None:
-            raise CorpusError("there is no standard input to read from; give a file")
-        file, shown = standard_input or sys.stdin.buffer, "standard input"
-        occurrences = _occurrences(file, spec.format or "txt", spec.columns, "stdin", shown)
-        return gather("stdin", shown, occurrences)
     path = os.path.expanduser(spec.place)
     # not Path.is_dir and Path.exists, which raise on names that no file system takes
-    if spec.place in KNOWN:
-        return _from_dataset(spec, KNOWN[spec.place])
-    if os.path.isdir(path):
-        return _from_folder(spec, path)
-    if os.path.exists(path):
-        return _from_path(spec, Path(path))
-    if _looks_local(spec.place):
-        raise CorpusError(f"there is no file {quoted(spec.place, limit=150)}")
-    return _from_dataset(spec, spec.place)
+    if spec.place == "-" or (os.path.exists(path) and not os.path.isdir(path)):
+        shown = places.shown(spec.place)
+        # not the whole path: results name their corpus, and folders differ between machines
+        name = "stdin" if spec.place == "-" else os.path.basename(path)
+        return _gathered(name, shown, _of_file(spec, path, name, shown))
+    if spec.place not in KNOWN and not os.path.isdir(path):
+        looks_like_a_path = path.startswith((".", "/")) or path.count("/") > 1 or "\\" in path
+        if looks_like_a_path or format_by_name(path) is not None:
+            raise CorpusError(f"there is no file {quoted(spec.place, limit=150)}")
+    return _of_dataset(spec, path)
 
 
-def _from_path(spec: CorpusSpec, path: Path) -> Corpus:
-    shown = quoted(spec.place, limit=150)
-    _reject_dataset_options(spec, shown)
-    format = spec.format or format_by_name(path.name)
+def digest(sentences: Iterable[Sentence]) -> str:
+    """SHA-256 over ids and texts in their order, each ended by a NUL, which none of them holds."""
+    total = hashlib.sha256()
+    for sentence in sentences:
+        total.update(f"{sentence.id}\x00{sentence.text}\x00".encode())
+    return total.hexdigest()
+
+
+def _gathered(name: str, shown: str, occurrences: Iterable[_Occurrence]) -> Corpus:
+    """Every distinct sentence once; `shown` is how errors name the whole corpus."""
+    ids: dict[str, str] = {}
+    texts: set[str] = set()
+    refused = {"empty": 0, "repeated": 0}
+    for id, value, where in occurrences:
+        # how JSON and Arrow write that there is no text
+        value = "" if value is None else value
+        if not isinstance(value, str):
+            raise CorpusError(
+                f"{where} has {quoted(value)} ({type(value).__name__}) where a sentence should be; "
+                "give columns that hold strings"
+            )
+        _check_writable(value, f"{where} has a sentence that")
+        text = value.strip()
+        if not text or text in texts:
+            refused["repeated" if text else "empty"] += 1
+            continue
+        _check_writable(id, f"{where} has an id that")
+        if id in ids:
+            raise CorpusError(
+                f"{where} gives the id {quoted(id)} to a second sentence; ids must differ"
+            )
+        texts.add(text)
+        ids[id] = text
+    if not ids and refused["empty"]:
+        raise CorpusError(
+            f"{shown} has no sentence: all {refused['empty']} are empty; give columns that hold "
+            "text"
+        )
+    if not ids:
+        raise CorpusError(f"{shown} is empty; a corpus needs at least one sentence")
+    sentences = tuple(Sentence(*pair) for pair in ids.items())
+    return Corpus(name, sentences, refused, digest(sentences))
+
+
+def _check_writable(text: str, what: str) -> None:
+    # JSON can spell both, and neither has a place in a UTF-8 text
+    if "\x00" in text:
+        raise CorpusError(f"{what} holds a NUL character; remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise CorpusError(
+            f"{what} holds half of a surrogate pair at character {error.start}; remove it"
+        ) from None
+
+
+def _of_file(spec: CorpusSpec, path: str, name: str, shown: str) -> Iterator[_Occurrence]:
+    """The values in the places of sentences, in the order of the file."""
+    for option in ("split", "config", "revision"):
+        if (value := getattr(spec, option)) is not None:
+            raise CorpusError(
+                f"{shown} is not a dataset, so it has no {option} {quoted(value)}; leave it out"
+            )
+    format = spec.format or ("txt" if path == "-" else format_by_name(path))
     if format is None:
         raise CorpusError(
             f"the name of {shown} does not show its format; name it: {listed(FORMATS)}"
         )
-    stem = places.without_compression(path.name)[0].rpartition(".")[0] or path.name
-    try:
-        if format == "parquet":
-            occurrences = _parquet_occurrences(str(path), spec.columns, stem)
-            return gather(path.name, shown, occurrences)
-        with places.open_file(str(path)) as file:
-            # not the whole path: results name their corpus, and folders differ between machines
-            occurrences = _occurrences(file, format, spec.columns, stem, shown)
-            return gather(path.name, shown, occurrences)
-    except OSError as error:
-        raise CorpusError(f"cannot read {shown}: {error.strerror or error}") from None
+    if format == "txt" and spec.columns:
+        raise CorpusError(
+            f"{shown} is plain text, one sentence per line, and has no column "
+            f"{quoted(spec.columns[0])}; leave the column out, or name the format: csv, jsonl or "
+            "tsv"
+        )
+    stem = places.without_compression(name)[0].rpartition(".")[0] or name
+    columns = spec.columns or ((TEXT_COLUMN,) if format in ("parquet", "txt") else ())
+    lines = 0
+    for index, record in enumerate(records_or_raise(path, format, columns)):
+        row, line = record.row, record.line
+        where = f"row {index} of {shown}" if line is None else line.where
+        if format == "txt" and line is not None:
+            # blank lines are sentences too
+            yield from (("", "", where) for _ in range(lines + 1, line.number))
+            lines = line.number
+            yield f"{stem}:{lines - 1}", row[TEXT_COLUMN], where
+            continue
+        pair = row.get("pairID")
+        is_pair = isinstance(pair, str) and bool(pair.strip())
+        for column in columns or _columns_of_snli(row, where):
+            part = _SNLI_PARTS.get(column, column) if is_pair else column
+            yield f"{pair if is_pair else f'{stem}:{index}'}/{part}", row[column], where
 
 
-def _occurrences(
-    file: BinaryIO, format: str, columns: Sequence[str], stem: str, shown: str
-) -> Iterator[Occurrence]:
-    """The values in the places of sentences, in the order of the file."""
-    where, lines = line_of(shown), decoded_lines(_explained(file, shown), shown)
-    if format == "txt":
-        if columns:
-            raise CorpusError(
-                f"{shown} is plain text, one sentence per line, and has no column "
-                f"{quoted(columns[0])}; leave the column out, or name the format: csv, jsonl or tsv"
-            )
-        for number, line, reason in lines:
-            if reason is not None:
-                raise CorpusError(reason)
-            yield Occurrence(f"{stem}:{number - 1}", line, where(number))
-        return
-    published = None if columns else _published(shown)
-    choose = published or by_columns(columns, shown, unique=False)
-    records = read_records(lines, format, columns, shown, where, choose=choose, finite=False)
-    for index, record in enumerate(records):
-        if record.reason is not None:
-            raise CorpusError(record.reason)
-        at = where(record.line)
-        chosen = columns or _published_columns(record.row, at)
-        yield from _sentences(record.row, chosen, f"{stem}:{index}", at)
-
-
-def _explained(file: BinaryIO, shown: str) -> Callable[[int], bytes]:
-    def read(most: int) -> bytes:
-        try:
-            return file.readline(most)
-        except OSError as error:
-            raise CorpusError(f"cannot read {shown}: {error.strerror}") from None
-
-    return read
-
-
-def _parquet_occurrences(place: str, columns: Sequence[str], stem: str) -> Iterator[Occurrence]:
-    wanted = columns or (TEXT_COLUMN,)
-    for index, row in enumerate(rows_or_raise(place, "parquet", wanted)):
-        yield from _sentences(row, wanted, f"{stem}:{index}", f"row {index} of {quoted(place)}")
-
-
-def _sentences(
-    row: Mapping[str, object], columns: Sequence[str], name: str, where: str
-) -> Iterator[Occurrence]:
-    pair = row.get("pairID")
-    published = isinstance(pair, str) and bool(pair.strip())
-    for column in columns:
-        part = _SNLI_PARTS.get(column, column) if published else column
-        yield Occurrence(f"{pair if published else name}/{part}", row[column], where)
-
-
-def _published_columns(row: Mapping[str, object], where: str) -> Sequence[str]:
-    if row.keys() >= _SNLI_COLUMNS:
-        return tuple(_SNLI_PARTS)
-    if list(row) == _SNLI_HEADER:
-        return _SNLI_HEADER[1:]
+def _columns_of_snli(row: Mapping[str, object], where: str) -> Iterable[str]:
+    if row.keys() >= SNLI_COLUMNS:
+        return _SNLI_PARTS
+    if list(row) == SNLI_HEADER:
+        return SNLI_HEADER[1:]
     raise CorpusError(f"{where} has {listed(row) or 'no key'}; name the columns to read")
 
 
-def _published(shown: str) -> Choose:
-    """The layout of tables that SNLI was published as."""
-
-    def choose(first: list[str]) -> Layout:
-        if set(first) >= _SNLI_COLUMNS:
-            return Layout(first)
-        if len(first) == len(_SNLI_HEADER) and first[0] in _SNLI_LABELS:
-            return Layout(_SNLI_HEADER, has_header=False)
-        reason = (
-            f"the first line of {shown} has {listed(first)}; name the columns to read, "
-            f"by these names or by the numbers 1 to {len(first)} if they are not names"
+def _of_dataset(spec: CorpusSpec, path: str) -> Corpus:
+    place = KNOWN.get(spec.place, spec.place)
+    is_folder = spec.place not in KNOWN and os.path.isdir(path)
+    if spec.format is not None:
+        raise CorpusError(
+            f"{quoted(place, limit=150)} is a {'folder' if is_folder else 'dataset'}, to which a "
+            "format does not apply; give a file, or leave the format out"
         )
-        return Layout(first, reason=reason)
-
-    return choose
-
-
-def _from_folder(spec: CorpusSpec, path: str) -> Corpus:
-    shown = quoted(spec.place, limit=150)
-    _reject_format(spec, f"{shown} is a folder")
-    try:
-        if not os.listdir(path):
-            raise CorpusError(f"{shown} is an empty folder; give a file or a dataset's folder")
-    except OSError as error:
-        raise CorpusError(f"cannot read {shown}: {error.strerror}") from None
-    # in full, because `.` is not a name
-    folder = os.path.abspath(path)
-    return _from_dataset(spec, folder, Path(folder).name)
-
-
-def _from_dataset(spec: CorpusSpec, place: str, name: str | None = None) -> Corpus:
+    name = place
+    if is_folder:
+        with places.reading(place):
+            if not os.listdir(path):
+                raise CorpusError(
+                    f"{quoted(place, limit=150)} is an empty folder; give a file or a dataset's "
+                    "folder"
+                )
+        # in full, because `.` is not a name
+        place = os.path.abspath(path)
+        name = os.path.basename(place)
     shown = quoted(place, limit=150)
-    _reject_format(spec, f"{shown} is a dataset")
     split = spec.split or (_SPLIT if place in _COLUMNS else None)
-    chosen = [spec.config, split, spec.revision and f"revision {spec.revision}"]
-    table = HubTable(place, split, spec.config, spec.revision)
+    parts = [spec.config, split, spec.revision and f"revision {spec.revision}"]
     columns = spec.columns or _COLUMNS.get(place, ())
-    chosen_split, rows = dataset_rows(table, columns)
+    table = HubTable(place, split, spec.config, spec.revision)
+    split, rows = dataset_rows(table, columns)
     occurrences = (
-        Occurrence(f"{chosen_split}:{index}/{column}", row[column], f"row {index} of {shown}")
+        (f"{split}:{index}/{column}", row[column], f"row {index} of {shown}")
         for index, row in enumerate(rows)
         for column in columns
     )
-    return gather(", ".join([name or place, *filter(None, chosen)]), shown, occurrences)
-
-
-def _reject_format(spec: CorpusSpec, what: str) -> None:
-    if spec.format is not None:
-        raise CorpusError(
-            f"{what}, to which a format does not apply; give a file, or leave the format out"
-        )
-
-
-def _check_columns(columns: object) -> None:
-    if isinstance(columns, str) or not isinstance(columns, Sequence):
-        raise CorpusError(f"columns is a list of names or numbers, not {quoted(columns)}")
-    for place, column in enumerate(columns):
-        if not isinstance(column, str) or not column:
-            raise CorpusError(f"a column is a name or a number as text, not {quoted(column)}")
-        if column in columns[:place]:
-            raise CorpusError(f"columns names {quoted(column)} twice; give every column once")
-
-
-def _reject_dataset_options(spec: CorpusSpec, shown: str) -> None:
-    for option in ("split", "config", "revision"):
-        value = getattr(spec, option)
-        if value is not None:
-            raise CorpusError(
-                f"{shown} is not a dataset, so it has no {option} {quoted(value)}; leave it out"
-            )
-
-
-def _looks_local(place: str) -> bool:
-    named_like_a_file = format_by_name(place) is not None
-    looks_like_a_path = place.startswith((".", "~", "/")) or place.count("/") > 1 or "\\" in place
-    return named_like_a_file or looks_like_a_path
+    return _gathered(", ".join([name, *filter(None, parts)]), shown, occurrences)

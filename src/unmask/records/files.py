@@ -1,8 +1,8 @@
-"""The one reader of rows: files cut into units, and the rows of a unit.
+"""Inputs cut into units, and the rows of a unit.
 
-A unit is a run of rows of a Parquet file, a range of bytes of a file of lines, or rows in memory; a
-line belongs to the unit that it begins in. Where units begin depends on the input and the number
-of rows in a unit alone, so that every process cuts alike.
+A unit is a range of rows of a Parquet file, or of bytes of any other, or rows in memory; a line
+belongs to the unit that it begins in. Where units begin depends on the input and the number of rows
+in a unit alone, so that every process cuts alike.
 """
 
 import hashlib
@@ -10,55 +10,53 @@ import json
 import os
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count, islice
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.errors import CorpusError
-from unmask.printable import describe, quoted
+from unmask.printable import quoted
 from unmask.records import parquet, places
-from unmask.records.lines import LONGEST, decoded_lines, line_of
+from unmask.records.lines import Line, read_lines
 from unmask.records.places import FoundFile
-from unmask.records.rows import TEXT_COLUMN, Record, Row, read_records
-from unmask.records.tables import Layout, by_columns, listed, open_table, table_cells
+from unmask.records.rows import ENDINGS, READERS, TEXT_COLUMN, Record, Row
+from unmask.records.tables import Layout, listed, open_table
 
 if TYPE_CHECKING:
     import pyarrow
 
-FORMATS = ("csv", "fasta", "jsonl", "parquet", "tsv", "txt")
-_FASTA = ("fa", "faa", "fna")
-ENDINGS = tuple(
-    f".{ending}{packed}"
-    for packed in ("", *places.COMPRESSED)
-    for ending in (*FORMATS, *_FASTA)
-    if not (packed and ending == "parquet")
+FORMATS = (*sorted((*READERS, "parquet")),)
+_ENDINGS = (
+    *(f".{ending}{packed}" for packed in ("", *places.COMPRESSED) for ending in ENDINGS),
+    ".parquet",
 )
-# of an object of a store: what its lines are like is taken from so many bytes
-_SAMPLE_BYTES = 2**20
+# formats in which a line is a row: of an object of a store they are cut unread
+_OF_LINES = ("jsonl", "tsv", "txt")
+_BLOCK = 2**20
 # before an input is refused because no row of it can be read; and how many of each file are enough
 _FILES_LOOKED_AT, _ROWS_LOOKED_AT, _ROWS_ENOUGH = 8, 1000, 64
 
 
 class Unit(NamedTuple):
-    """A slice of the input: rows of Parquet from `start` to before `stop`, else bytes; or records.
+    """A slice of the input: the rows, or else the bytes, from `start` to before `stop`.
 
-    `line` is the number of its first line, None where it is not known; `layout` is that of its
-    table, `rows` the numbers of its first and last row. At most `most` rows belong to it.
+    The file begins with a header of so many bytes; `line` is the number of the slice's first line,
+    None where it is not known, and `rows` are the numbers of its first and last row. In place of a
+    file it may have `records`.
     """
 
     number: int
     place: str = ""
     format: str = "txt"
     start: int = 0
-    stop: int = sys.maxsize
+    stop: int | None = None
+    header: int = 0
     line: int | None = 1
-    layout: Layout | None = None
-    most: int | None = None
-    records: Sequence[Record] | None = None
     rows: tuple[int, int] | None = None
+    records: Sequence[Record] | None = None
 
     @property
     def name(self) -> str:
@@ -79,12 +77,6 @@ class RowBatch:
     reasons: Sequence[str | None]
     table: "pyarrow.Table | None" = None
 
-    @classmethod
-    def of(cls, records: Iterable[Record]) -> "RowBatch":
-        """Rows that were read one by one."""
-        records = list(records)
-        return cls([one.row for one in records], [one.reason for one in records])
-
     @property
     def columns(self) -> list[str]:
         """The names of all columns."""
@@ -98,157 +90,96 @@ class RowBatch:
         return self.rows if self.table is None else self.table.to_pylist()
 
 
-@dataclass(frozen=True)
-class InputFile:
-    """A file and where its units begin; `rows` is how many it has, where that is known.
+class Source(NamedTuple):
+    """An input cut into units; of a pipe they are read once, and it has no `identity`.
 
-    `identity` is the hash of its content, or the time at which a store wrote it. Of the last unit
-    only the first `most` rows are read.
+    `rows` is how many there are, if that is known before they are read.
     """
 
-    entry: FoundFile
-    format: str
-    identity: str
-    cuts: Sequence[int] = field(repr=False)
-    stop: int
-    lines: Sequence[int] | None = field(default=None, repr=False)
+    units: Iterable[Unit]
+    rows_per_unit: int
     rows: int | None = None
-    layout: Layout | None = None
-    most: int | None = None
-
-    def units(self, number: int = 0) -> Iterator[Unit]:
-        """Its units; the first has this number."""
-        stops, last = chain(self.cuts[1:], [self.stop]), len(self.cuts) - 1
-        for index, (start, stop) in enumerate(zip(self.cuts, stops, strict=False)):
-            line = None if self.lines is None else self.lines[index]
-            most = self.most if index == last else None
-            place, format = self.entry.place, self.format
-            yield Unit(number + index, place, format, start, stop, line, self.layout, most)
-
-
-@dataclass(frozen=True)
-class CutFiles:
-    """Files cut into units of so many rows."""
-
-    files: Sequence[InputFile]
-    rows_per_unit: int
-
-    @property
-    def unit_count(self) -> int:
-        """The number of units."""
-        return sum(len(one.cuts) for one in self.files)
-
-    @property
-    def rows(self) -> int | None:
-        """The number of rows, if that is known before they are read."""
-        counts = [one.rows for one in self.files if one.rows is not None]
-        return sum(counts) if len(counts) == len(self.files) else None
-
-    def units(self) -> Iterator[Unit]:
-        """Every unit, numbered from 0."""
-        number, size = 0, self.rows_per_unit
-        for file in self.files:
-            for index, unit in enumerate(file.units(number)):
-                last = min((index + 1) * size, file.rows or 0)
-                yield unit._replace(rows=(index * size + 1, last) if last else None)
-            number += len(file.cuts)
-
-    def coarser(self, times: int) -> "CutFiles":
-        """The same in units of so many times as many rows."""
-        files = [
-            replace(one, cuts=one.cuts[::times], lines=one.lines and one.lines[::times])
-            for one in self.files
-        ]
-        return CutFiles(files, self.rows_per_unit * times)
-
-    def to_dict(self) -> list[list[object]]:
-        """The identity of the input, wherever it lies."""
-        return [[one.entry.name, one.entry.size, one.identity] for one in self.files]
-
-
-def _first_rows_of(files: Sequence[InputFile], limit: int, size: int) -> Iterator[InputFile]:
-    """The files up to a number of rows."""
-    for file in files:
-        rows = limit if file.rows is None else min(limit, file.rows)
-        if rows > 0 and rows == file.rows:
-            yield file
-        elif rows > 0:
-            units = -(-rows // size)
-            identity, most = f"{file.identity}, {rows} rows", rows - (units - 1) * size
-            cuts = file.cuts[:units]
-            yield replace(file, cuts=cuts, rows=rows, identity=identity, most=most)
-        limit -= rows
-
-
-@dataclass(frozen=True)
-class HeldRows:
-    """Rows in memory, or of a pipe that is read once: then `identity` is None."""
-
-    records: Iterable[Record]
-    rows_per_unit: int
     identity: list[list[object]] | None = None
-
-    @property
-    def rows(self) -> int | None:
-        """The number of rows, if that is known before they are read."""
-        return len(self.records) if isinstance(self.records, Sequence) else None
 
     @property
     def unit_count(self) -> int | None:
         """The number of units, if that is known before they are read."""
-        return None if self.rows is None else -(-self.rows // self.rows_per_unit)
-
-    def units(self) -> Iterator[Unit]:
-        """Every unit, numbered from 0."""
-        rest = iter(self.records)
-        for number in count():
-            if not (records := list(islice(rest, self.rows_per_unit))):
-                return
-            first = number * self.rows_per_unit + 1
-            yield Unit(number, records=records, rows=(first, first + len(records) - 1))
-
-    def coarser(self, times: int) -> "HeldRows":
-        """The same in units of so many times as many rows."""
-        return replace(self, rows_per_unit=self.rows_per_unit * times)
-
-    def to_dict(self) -> list[list[object]] | None:
-        """The identity of the input."""
-        return self.identity
+        return len(self.units) if isinstance(self.units, Sequence) else None
 
 
-Source = CutFiles | HeldRows
+class _Cut(NamedTuple):
+    """Where the units of a file begin, or of rows in memory; `unit` is all of it."""
+
+    unit: Unit
+    identity: list[object]
+    starts: Sequence[int]
+    # the numbers of their first lines, and how many rows there are, where that is known
+    lines: Sequence[int] | None = None
+    rows: int | None = None
+
+    def units(self, number: int, size: int, times: int) -> Iterator[Unit]:
+        """Its units, of so many times `size` rows; the first has this number."""
+        starts = self.starts[::times]
+        lines = None if self.lines is None else self.lines[::times]
+        for index, start in enumerate(starts):
+            stop = starts[index + 1] if index + 1 < len(starts) else self.unit.stop
+            first = index * size * times + 1
+            yield self.unit._replace(
+                number=number + index,
+                start=start,
+                stop=stop,
+                line=None if lines is None else lines[index],
+                rows=None
+                if self.rows is None
+                else (first, min(first - 1 + size * times, self.rows)),
+                records=None if self.unit.records is None else self.unit.records[start:stop],
+            )
 
 
 @dataclass(frozen=True)
 class InputRows:
     """An INPUT after a look at its first rows: `names` are their columns, `sample` some of them.
 
-    Its rows are those of `files`, each with its format, or `records`.
+    Its rows are those of `files`, each with its format, or `records`; of these, `identity` is what
+    they are known by, in place of a hash.
     """
 
-    files: Sequence[tuple[FoundFile, str]]
-    columns: Sequence[str]
     names: Sequence[str]
     sample: Sequence[Row]
+    files: Sequence[tuple[FoundFile, str]] = ()
+    columns: Sequence[str] = ()
     limit: int | None = None
     records: Iterable[Record] | None = None
+    identity: list[object] | None = None
 
-    def cut(self, rows_per_unit: int) -> Source:
-        """Its units, of so many rows; an empty file has none."""
-        if self.records is not None:
-            if not isinstance(self.records, Sequence):
-                return HeldRows(self.records, rows_per_unit)
-            total = hashlib.sha256()
-            for one in self.records:
-                values = json.dumps([list(one.row.items()), one.reason], default=str)
-                total.update(values.encode() + b"\n")
-            identity: list[list[object]] = [["rows", len(self.records), total.hexdigest()]]
-            return HeldRows(self.records, rows_per_unit, identity)
-        cut = partial(_cut, size=rows_per_unit, columns=self.columns, limit=self.limit)
-        files = list(places.in_parallel(cut, self.files))
-        if self.limit is not None:
-            files = list(_first_rows_of(files, self.limit, rows_per_unit))
-        return CutFiles(files, rows_per_unit)
+    def cut(self, size: int, *, at_least: int = 1, at_most: int = sys.maxsize) -> Source:
+        """Units of so many rows; of fewer, or more, where there would be too few or too many."""
+        if self.records is not None and not isinstance(self.records, Sequence):
+            return Source(_as_they_come(self.records, size), size)
+        cuts = self._cuts(size)
+        while sum(len(one.starts) for one in cuts) < at_least and size > 1:
+            size = max(1, min(size, sum(one.rows or size for one in cuts)) // 2)
+            cuts = self._cuts(size)
+        times = max(1, -(-sum(len(one.starts) for one in cuts) // at_most))
+        units = list[Unit]()
+        for one in cuts:
+            units.extend(one.units(len(units), size, times))
+        counts = [one.rows for one in cuts if one.rows is not None]
+        rows = sum(counts) if len(counts) == len(cuts) else None
+        return Source(units, size * times, rows, [one.identity for one in cuts])
+
+    def _cuts(self, size: int) -> list[_Cut]:
+        if isinstance(self.records, Sequence):
+            return [_cut_records(self.records, self.identity, size)]
+        cut = partial(_cut_file, columns=self.columns, size=size)
+        if self.limit is None:
+            return list(places.in_parallel(cut, self.files))
+        cuts, left = list[_Cut](), self.limit
+        for file in self.files:
+            if left > 0:
+                cuts.append(cut(file, limit=left))
+                left -= cuts[-1].rows or 0
+        return cuts
 
     def all_names(self, units: Iterable[Unit]) -> list[str]:
         """The columns of all rows: those of JSON lines on this machine may each have others."""
@@ -261,9 +192,9 @@ class InputRows:
 
 def rows_in_memory(records: Sequence[Record]) -> InputRows:
     """An input of rows that need not be read."""
-    names = dict.fromkeys(name for one in records for name in one.row)
-    good = [one.row for one in records if one.reason is None]
-    return InputRows((), (), list(names), good[:_ROWS_LOOKED_AT], records=records)
+    names = dict.fromkeys(name for record in records for name in record.row)
+    good = [record.row for record in records if record.reason is None]
+    return InputRows(list(names), good[:_ROWS_LOOKED_AT], records=records)
 
 
 def open_input(
@@ -283,28 +214,31 @@ def open_input(
     if format is not None and format not in FORMATS:
         raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(format)}")
     pipe = next(filter(is_pipe, inputs), None)
-    if pipe is None:
-        entries = places.find(inputs, ENDINGS)
-        files = [(one, format or _format_of(one)) for one in entries]
-        return replace(_looked_at(files, columns), limit=limit)
-    if len(inputs) > 1:
-        raise CorpusError(f"{_shown(pipe)} is read alone; leave out the other files")
-    records = islice(_pipe_records(pipe, format, piped_format, columns), limit)
-    head = _head(records, pipe)
-    if hold:
-        return rows_in_memory([*head, *records])
-    return InputRows((), columns, list(head[-1].row), [head[-1].row], records=chain(head, records))
+    if pipe is not None:
+        if len(inputs) > 1:
+            raise CorpusError(f"{places.shown(pipe)} is read alone; leave out the other files")
+        unit = Unit(0, pipe, format or format_by_name(pipe) or piped_format)
+        return _open_pipe(unit, columns, limit, hold)
+    files = [(file, format or format_by_name(file.name)) for file in places.find(inputs, _ENDINGS)]
+    for file, its_format in files:
+        if its_format is None:
+            raise CorpusError(
+                f"the name of {places.shown(file.place)} does not show its format; name it: "
+                f"{listed(FORMATS)}"
+            )
+    return _look([(file, its_format or "") for file, its_format in files], columns, limit)
 
 
-def _looked_at(files: Sequence[tuple[FoundFile, str]], columns: Sequence[str]) -> InputRows:
+def _look(
+    files: Sequence[tuple[FoundFile, str]], columns: Sequence[str], limit: int | None
+) -> InputRows:
     """An input after a look at the first rows of some files; if none can be read, it is refused."""
     what = places.shown(files[0][0].place) if len(files) == 1 else "the input"
     why, names, sample = f"{what} holds no text; give at least one", list[str](), list[Row]()
     step = max(1, len(files) // _FILES_LOOKED_AT)
     for file, format in files[::step][:_FILES_LOOKED_AT]:
-        _check_plain(format, columns, places.shown(file.place))
         try:
-            batch = _first_rows(file, format, columns)
+            batch = _first_rows(file.place, format, columns)
         except CorpusError as error:
             why = str(error)
             continue
@@ -315,49 +249,40 @@ def _looked_at(files: Sequence[tuple[FoundFile, str]], columns: Sequence[str]) -
         why = next(filter(None, batch.reasons), why)
     if not sample:
         raise CorpusError(why)
-    return InputRows(files, columns, names, sample)
+    return InputRows(names, sample, files, columns, limit)
 
 
-def _first_rows(file: FoundFile, format: str, columns: Sequence[str]) -> RowBatch:
+def _first_rows(place: str, format: str, columns: Sequence[str]) -> RowBatch:
     if format == "parquet":
         # of the first group alone: a damaged one further on is a matter of its unit
-        rows = parquet.first_rows(file.place)
-        return read_unit(Unit(0, file.place, format, 0, min(_ROWS_ENOUGH, rows)), columns)
+        rows = next(filter(None, parquet.group_sizes(place)), 0)
+        return read_unit(Unit(0, place, format, stop=min(_ROWS_ENOUGH, rows)), columns)
     records, good = list[Record](), 0
-    try:
-        for one in islice(_line_records(Unit(0, file.place, format), columns), _ROWS_LOOKED_AT):
-            records.append(one)
-            good += one.reason is None
-            if good == _ROWS_ENOUGH:
-                break
-    except places.READING_ERRORS as error:
-        raise _unreadable(file.place, error) from None
-    return RowBatch.of(records)
+    for record in islice(_records(Unit(0, place, format), columns), _ROWS_LOOKED_AT):
+        records.append(record)
+        good += record.reason is None
+        if good == _ROWS_ENOUGH:
+            break
+    return read_unit(Unit(0, records=records), columns)
 
 
-def _head(records: Iterable[Record], place: str) -> list[Record]:
-    """The rows up to the first that can be read; the reason is raised where there is none."""
-    head: list[Record] = []
-    for one in records:
-        head.append(one)
-        if one.reason is None:
-            return head
-    empty = f"{_shown(place)} holds no text; give at least one"
-    raise CorpusError(head[0].reason or "" if head else empty)
-
-
-def rows_or_raise(place: str, format: str | None, columns: Sequence[str]) -> Iterator[Row]:
-    """Every row of files with all columns; the first that cannot be read raises a `CorpusError`."""
-    for file, each in open_input([place], columns, format=format).files:
-        stop = parquet.footer(file.place).num_rows if each == "parquet" else sys.maxsize
-        batch = read_unit(Unit(0, file.place, each, 0, stop), columns)
-        for row, reason in zip(batch.whole_rows, batch.reasons, strict=True):
-            if reason is not None:
-                raise CorpusError(reason)
-            yield row
-
-
-# --- pipes -------------------------------------------------------------------------------------
+def _open_pipe(unit: Unit, columns: Sequence[str], limit: int | None, hold: bool) -> InputRows:
+    shown = places.shown(unit.place)
+    if unit.format == "parquet":
+        raise CorpusError(f"{shown} is a pipe, from which Parquet cannot be read; give a file")
+    records, head = islice(_records(unit, columns), limit), list[Record]()
+    # no further than the first row: it may be a terminal
+    for record in records:
+        head.append(record)
+        if record.reason is None:
+            break
+    else:
+        reasons = [record.reason for record in head]
+        raise CorpusError((reasons and reasons[0]) or f"{shown} holds no text; give at least one")
+    if hold:
+        return rows_in_memory([*head, *records])
+    row = head[-1].row
+    return InputRows(list(row), [row], columns=columns, records=chain(head, records))
 
 
 def is_pipe(place: str) -> bool:
@@ -372,187 +297,124 @@ def is_pipe(place: str) -> bool:
     return is_device or not os.path.isfile(path)
 
 
-def _shown(place: str) -> str:
-    return "standard input" if place == "-" else places.shown(place)
+def format_by_name(name: str) -> str | None:
+    """The format that the name of a file shows, if any."""
+    ending = places.without_compression(name.lower())[0].rpartition(".")[2]
+    return ending if ending == "parquet" else ENDINGS.get(ending)
 
 
-def _pipe_records(
-    place: str, format: str | None, default: str, columns: Sequence[str]
-) -> Iterator[Record]:
-    shown = _shown(place)
-    format = format or format_by_name(place) or default
-    if format == "parquet":
-        raise CorpusError(f"{shown} is a pipe, from which Parquet cannot be read; give a file")
-    if place == "-" and sys.stdin is None:
-        raise CorpusError("there is no standard input to read from; give a file")
-    _check_plain(format, columns, shown)
-    try:
-        # standard input is not ours to close
-        with nullcontext(sys.stdin.buffer) if place == "-" else open(place, "rb") as file:
-            lines = decoded_lines(file.readline, shown)
-            yield from read_records(lines, format, columns, shown, line_of(shown))
-    except OSError as error:
-        raise _unreadable(place, error) from None
-
-
-def _unreadable(place: str, error: Exception) -> CorpusError:
-    why = getattr(error, "strerror", None) or describe(error)
-    return CorpusError(f"cannot read {_shown(place)}: {why}")
-
-
-def _check_plain(format: str, columns: Sequence[str], shown: str) -> None:
-    for name in columns if format == "txt" else ():
-        if name != TEXT_COLUMN:
-            raise CorpusError(
-                f"{shown} is plain text, one text per line, without a column {quoted(name)}; leave "
-                "columns out, or give the format: csv, jsonl or tsv"
-            )
+def check_header(place: str, format: str | None, columns: Sequence[str]) -> None:
+    """Raise where the first line of a CSV or TSV file of this machine lacks a column."""
+    path = os.path.expanduser(place)
+    if os.path.isfile(path) and not is_pipe(place):
+        layout = _layout(path, format or format_by_name(path), columns)
+        if layout.reason is not None:
+            raise CorpusError(layout.reason)
 
 
 # --- where units begin -------------------------------------------------------------------------
 
 
-def format_by_name(name: str) -> str | None:
-    """The format that the name of a file shows, if any."""
-    ending = places.without_compression(name.lower())[0].rpartition(".")[2]
-    return "fasta" if ending in _FASTA else ending if ending in FORMATS else None
+def _as_they_come(records: Iterable[Record], size: int) -> Iterator[Unit]:
+    rest = iter(records)
+    for number in count():
+        if not (some := list(islice(rest, size))):
+            return
+        yield Unit(number, records=some, rows=(number * size + 1, number * size + len(some)))
 
 
-def _format_of(file: FoundFile) -> str:
-    format = format_by_name(file.name)
-    if format is None:
-        raise CorpusError(
-            f"the name of {places.shown(file.place)} does not show its format; name it: "
-            f"{listed(FORMATS)}"
-        )
-    return format
+def _cut_records(records: Sequence[Record], identity: list[object] | None, size: int) -> _Cut:
+    rows = len(records)
+    if identity is None:
+        total = hashlib.sha256()
+        for record in records:
+            values = json.dumps([list(record.row.items()), record.reason], default=str)
+            total.update(values.encode() + b"\n")
+        identity = ["rows", rows, total.hexdigest()]
+    return _Cut(Unit(0, stop=rows, records=records), identity, range(0, rows, size), rows=rows)
 
 
-def _cut(
-    chosen: tuple[FoundFile, str], size: int, columns: Sequence[str], limit: int | None
-) -> InputFile:
-    file, format = chosen
-    is_packed = places.without_compression(file.place)[1] is not None
-    try:
+def _cut_file(
+    file_and_format: tuple[FoundFile, str],
+    columns: Sequence[str],
+    size: int,
+    limit: int | None = None,
+) -> _Cut:
+    """A file of this machine is known by its hash, an object of a store by when it was written."""
+    file, format = file_and_format
+    with places.reading(file.place):
         if format == "parquet":
-            return _cut_parquet(file, size)
-        if file.changed is not None and format not in ("csv", "fasta") and not (is_packed or limit):
-            return _cut_unread(file, format, size, columns)
-        return _cut_by_records(file, format, size, columns)
-    except places.READING_ERRORS as error:
-        raise _unreadable(file.place, error) from None
+            return _cut_parquet(file, size, limit)
+        unit = Unit(0, file.place, format, header=_layout(file.place, format, columns).end)
+        is_packed = places.without_compression(file.place)[1] is not None
+        if file.changed is None or is_packed or limit or format not in _OF_LINES:
+            return _cut_by_records(file, unit, columns, size, limit)
+        # unread: as many bytes as the rows of its beginning have
+        with places.open_file(file.place) as opened:
+            sample = opened.read(_BLOCK)
+        mean = len(sample) / max(1, sample.count(b"\n"))
+        starts = range(0, file.size, max(1, round(mean * size)))
+        return _Cut(unit._replace(stop=file.size), _identity(file), starts)
 
 
-def _cut_parquet(entry: FoundFile, size: int) -> InputFile:
-    identity = f"written {entry.changed}"
-    if entry.changed is None:
-        with open(entry.place, "rb") as file:
-            identity = hashlib.file_digest(file, "sha256").hexdigest()
+def _cut_parquet(file: FoundFile, size: int, limit: int | None) -> _Cut:
+    digest = ""
+    if file.changed is None:
+        with open(file.place, "rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
     try:
-        rows = parquet.footer(entry.place).num_rows
+        rows = sum(parquet.group_sizes(file.place))
     except CorpusError:
         # one unit, which fails with the reason when it is read
-        return InputFile(entry, "parquet", identity, (0,), 1)
-    return InputFile(entry, "parquet", identity, range(0, rows, size), rows, rows=rows)
+        return _Cut(Unit(0, file.place, "parquet", stop=1), _identity(file, digest), [0])
+    is_part = limit is not None and limit < rows
+    rows = rows if limit is None else min(rows, limit)
+    unit = Unit(0, file.place, "parquet", stop=rows)
+    identity = _identity(file, digest, rows if is_part else None)
+    return _Cut(unit, identity, range(0, rows, size), rows=rows)
 
 
-def _cut_unread(entry: FoundFile, format: str, size: int, columns: Sequence[str]) -> InputFile:
-    """An object of a store, by bytes: as many as the rows of its beginning have."""
-    with places.open_file(entry.place) as file:
-        sample = file.read(_SAMPLE_BYTES)
-    mean = len(sample) / max(1, sample.count(b"\n"))
-    cuts = range(0, entry.size, max(1, round(mean * size)))
-    layout = _layout_of(entry.place, format, columns)
-    return InputFile(entry, format, f"written {entry.changed}", cuts, entry.size, layout=layout)
+def _cut_by_records(
+    file: FoundFile, unit: Unit, columns: Sequence[str], size: int, limit: int | None
+) -> _Cut:
+    """A file that is read once, to its end or the limit: for its hash, and where records end."""
+    starts, lines, rows = array("q"), array("q"), 0
+    total, last = hashlib.sha256(), Line(0, "", 0, "")
+    # lines of JSON are not parsed to be counted
+    reader = READERS["txt" if unit.format == "jsonl" else unit.format]
+    with places.open_file(file.place) as opened:
 
+        def read() -> bytes:
+            block = opened.read(_BLOCK)
+            total.update(block)
+            return block
 
-# how many records end at a byte, and at which line the next begins
-_Ends = Iterator[tuple[int, tuple[int, int]]]
-
-
-class _CountedLines:
-    """The lines of a file with what has been read so far: bytes, lines, and their hash.
-
-    `before` is where the last line begins, in bytes and lines.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self.hash = file, hashlib.sha256()
-        self.bytes, self.line = 0, 1
-        self.before = 0, 1
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Every line with its end; a long one in several pieces."""
-        for piece in iter(partial(self._file.readline, LONGEST), b""):
-            self.hash.update(piece)
-            self.before = self.bytes, self.line
-            self.bytes += len(piece)
-            self.line += piece.endswith(b"\n")
-            yield piece
-
-
-def _cut_by_records(entry: FoundFile, format: str, size: int, columns: Sequence[str]) -> InputFile:
-    """A file that is read to its end once: for its hash, and where every so many-th record ends."""
-    cuts, lines, records = array("q", [0]), array("q", [1]), 0
-    layout = _layout_of(entry.place, format, columns)
-    ends: dict[str, Callable[[_CountedLines], _Ends]] = {
-        "csv": partial(_csv_ends, layout=layout),
-        "fasta": _fasta_ends,
-    }
-    header = int(layout is not None and layout.has_header)
-    with places.open_file(entry.place) as file:
-        counted = _CountedLines(file)
-        for some, (at, line) in ends.get(format, _line_ends)(counted):
-            full = max(0, records - header) // size
-            records += some
-            if max(0, records - header) // size > full:
-                cuts.append(at)
-                lines.append(line)
+        shown = places.shown(file.place)
+        for record in islice(reader(read_lines(read, shown), columns), limit):
+            if rows % size == 0:
+                starts.append(last.end)
+                lines.append(last.number + 1)
+            rows, last = rows + 1, record.line or last
         # what comes after a record that cannot be read belongs to the last unit
-        for _ in counted:
+        while rows != limit and read():
             pass
-    while cuts and cuts[-1] >= counted.bytes:
-        cuts.pop()
-    rows, digest = max(0, records - header), counted.hash.hexdigest()
-    return InputFile(entry, format, digest, cuts, counted.bytes, lines, rows, layout)
+    stop = last.end if rows == limit else None
+    identity = _identity(file, total.hexdigest(), rows if rows == limit else None)
+    return _Cut(unit._replace(stop=stop), identity, starts, lines, rows)
 
 
-def _line_ends(counted: _CountedLines) -> _Ends:
-    """Lines that hold something; several at once where returns end them."""
-    some = 0
-    for piece in counted:
-        if some == 0 or b"\r" in piece:
-            some += sum(bool(part.strip()) for part in piece.split(b"\r"))
-        if some and piece.endswith(b"\n"):
-            yield some, (counted.bytes, counted.line)
-            some = 0
-    if some:
-        yield some, (counted.bytes, counted.line)
+def _identity(file: FoundFile, digest: str = "", rows: int | None = None) -> list[object]:
+    known_by = digest if file.changed is None else f"written {file.changed}"
+    return [file.name, file.size, known_by + ("" if rows is None else f", {rows} rows")]
 
 
-def _csv_ends(counted: _CountedLines, layout: Layout | None) -> _Ends:
-    lines = (
-        (0, text, None)
-        for piece in counted
-        for text in piece.decode("utf-8", "replace").rstrip("\r\n").split("\r")
-    )
-    delimiter = (layout and layout.delimiter) or ","
-    for _, _, reason in table_cells(lines, delimiter, line_of("")):
-        if reason is not None:
-            # the unit that it is in says where
-            return
-        yield 1, (counted.bytes, counted.line)
-
-
-def _fasta_ends(counted: _CountedLines) -> _Ends:
-    """Records; each ends where the next begins."""
-    is_begun = False
-    for piece in counted:
-        if piece.startswith(b">") and is_begun:
-            yield 1, counted.before
-        is_begun = is_begun or bool(piece.strip())
-    if is_begun:
-        yield 1, (counted.bytes, counted.line)
+def _layout(place: str, format: str | None, columns: Sequence[str]) -> Layout:
+    """The layout of a table; any other file has no columns."""
+    if format not in ("csv", "tsv"):
+        return Layout([])
+    with places.open_file(place) as file:
+        lines = read_lines(partial(file.read, _BLOCK), places.shown(place))
+        return open_table(lines, format, columns)[0]
 
 
 # --- what a unit holds -------------------------------------------------------------------------
@@ -563,70 +425,84 @@ def read_unit(unit: Unit, columns: Sequence[str], optional: Sequence[str] = ()) 
 
     A row without one of the columns has a reason, unless it is optional.
     """
-    if unit.records is not None:
-        return RowBatch.of(unit.records)
-    try:
-        if unit.format != "parquet":
-            return RowBatch.of(islice(_line_records(unit, columns), unit.most))
-        stop = min(unit.stop, unit.start + (unit.most or unit.stop))
-        table, reasons = parquet.read_table(unit.place, unit.start, stop, columns)
+    if unit.records is None and unit.format == "parquet":
+        with places.reading(unit.place):
+            table, reasons = parquet.read_table(unit.place, unit.start, unit.stop, columns)
+        missing = _missing(columns, table.column_names, places.shown(unit.place))
         present = [name for name in (*columns, *optional) if name in table.column_names]
         rows = table.select(present).to_pylist() if present else [{}] * table.num_rows
-        return RowBatch(rows, reasons, table)
-    except places.READING_ERRORS as error:
-        raise _unreadable(unit.place, error) from None
+        return RowBatch(rows, [missing or reason for reason in reasons], table)
+    records = list(_records(unit, columns) if unit.records is None else unit.records)
+    return RowBatch([one.row for one in records], [one.reason for one in records])
 
 
-def _line_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
-    shown, format, start = places.shown(unit.place), unit.format, unit.start
-
-    def where(line: int) -> str:
-        if unit.line is None:
-            return f"line {line} after byte {start:,} of {shown}"
-        return f"line {unit.line + line - 1} of {shown}"
-
-    with places.open_file(unit.place) as file:
-        lines = decoded_lines(_from_to(file, start, unit.stop), shown, where, first=start == 0)
-        layout, first = unit.layout, start == 0
-        yield from read_records(lines, format, columns, shown, where, layout=layout, first=first)
-
-
-def _from_to(file: BinaryIO, start: int, stop: int) -> Callable[[int], bytes]:
-    """A `readline` of the lines that begin in a range."""
-    at, whole = max(0, start - 1), True
-    places.skip_to(file, at)
-    # the rest of a line that began before
-    while start and (piece := file.readline(LONGEST)):
-        at += len(piece)
-        if piece.endswith(b"\n"):
-            break
-
-    def read(most: int) -> bytes:
-        nonlocal at, whole
-        if whole and at >= stop:
-            return b""
-        piece = file.readline(most)
-        at, whole = at + len(piece), piece.endswith(b"\n")
-        return piece
-
-    return read
+def records_or_raise(place: str, format: str | None, columns: Sequence[str]) -> Iterator[Record]:
+    """Every row of a file; the first that cannot be read raises a `CorpusError`."""
+    unit = Unit(0, place, format or format_by_name(place) or "txt")
+    if unit.format == "parquet":
+        batch = read_unit(unit, columns)
+        records: Iterable[Record] = map(Record, batch.whole_rows, batch.reasons)
+    else:
+        records = _records(unit, columns)
+    for record in records:
+        if record.reason is not None:
+            raise CorpusError(record.reason)
+        yield record
 
 
-def _layout_of(place: str, format: str, columns: Sequence[str]) -> Layout | None:
-    """The columns of a table, and why rows of it cannot be used where one is missing."""
-    if format not in ("csv", "tsv"):
-        return None
-    shown = places.shown(place)
-    with places.open_file(place) as file:
-        lines = decoded_lines(file.readline, shown)
-        return open_table(lines, format, by_columns(columns, shown), shown, line_of(shown))[0]
+def _records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
+    """The rows of a file of lines, one by one."""
+    if unit.place == "-" and sys.stdin is None:
+        raise CorpusError("there is no standard input to read from; give a file")
+    # standard input is not ours to close
+    is_input = unit.place == "-"
+    with (
+        places.reading(unit.place),
+        nullcontext(sys.stdin.buffer) if is_input else places.open_file(unit.place) as file,
+    ):
+        for record in READERS[unit.format](_lines(file, unit), columns):
+            line = record.line
+            if line is not None and line.end <= unit.start:
+                # the first row of a table without names, which tells its columns to each unit
+                continue
+            if record.reason is None and not all(name in record.row for name in columns):
+                where = line.where if line is not None else ""
+                record = record._replace(reason=_missing(columns, record.row, where))
+            yield record
 
 
-def check_header(place: str, format: str | None, columns: Sequence[str]) -> None:
-    """Raise where the first line of a CSV or TSV file of this machine lacks a column."""
-    path = os.path.expanduser(place)
-    format = format or format_by_name(path)
-    if format in ("csv", "tsv") and os.path.isfile(path) and not is_pipe(place):
-        layout = _layout_of(path, format, columns)
-        if layout is not None and layout.reason is not None:
-            raise CorpusError(layout.reason)
+def _lines(file: Any, unit: Unit) -> Iterator[Line]:
+    """The lines of the header, and those that begin in the unit."""
+    shown, at, number = places.shown(unit.place), unit.start, unit.line
+    if at > 0:
+        header = [b"", file.read(unit.header)]
+        yield from read_lines(header.pop, shown)
+        # where lines are not counted, a unit begins in one of the unit before
+        at -= number is None
+        if file.seekable():
+            file.seek(at)
+        for left in range(at - unit.header, 0, -_BLOCK) if not file.seekable() else ():
+            file.read(min(left, _BLOCK))
+    skips = at < unit.start
+    lines = read_lines(
+        partial(file.read1, _BLOCK),
+        shown,
+        start=at,
+        number=number or int(not skips),
+        after=unit.start if skips else 0,
+    )
+    for line in lines:
+        if unit.stop is not None and at >= unit.stop:
+            return
+        at = line.end
+        if not skips:
+            yield line
+        skips = False
+
+
+def _missing(columns: Sequence[str], fields: Iterable[str], where: str) -> str | None:
+    """Why a row cannot be used that lacks one of the columns."""
+    for column in columns:
+        if column not in fields:
+            return f"{where} has no {quoted(column)}; it has {listed(fields) or 'no key at all'}"
+    return None

@@ -1,100 +1,90 @@
-"""The lines of a text file, numbered from 1, each with a reason if it cannot be used.
+"""The lines of a file: numbered, decoded, and each with the reason if it cannot be used.
 
 A line is UTF-8, holds no NUL and is not absurdly long.
 """
 
 import codecs
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import NamedTuple
 
-from unmask.errors import CorpusError
 from unmask.printable import readable_bytes
 
 # no text is as long; a file without line ends must not fill the memory
 LONGEST = 1_000_000
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-# its number, its text, and why it cannot be used
-Line = tuple[int, str, str | None]
+
+class Line(NamedTuple):
+    """A line without its end, and why it cannot be used; `end` is the byte behind it.
+
+    It is number so many of the file that errors call `shown`, or of what stands there `after` a
+    byte, if nobody has counted the lines before.
+    """
+
+    number: int
+    text: str
+    end: int
+    shown: str
+    after: int = 0
+    reason: str | None = None
+
+    @property
+    def where(self) -> str:
+        """Where it stands, for errors."""
+        after = f"after byte {self.after:,} " if self.after else ""
+        return f"line {self.number} {after}of {self.shown}"
 
 
-class Where(Protocol):
-    """How errors name a line by its number."""
-
-    def __call__(self, line: int) -> str: ...
-
-
-def line_of(shown: str) -> Where:
-    """The lines of a file that is read from its beginning."""
-    return lambda line: f"line {line} of {shown}"
-
-
-def decoded_lines(
-    read: Callable[[int], bytes], shown: str, where: Where | None = None, *, first: bool = True
+def read_lines(
+    read: Callable[[], bytes], shown: str, *, start: int = 0, number: int = 1, after: int = 0
 ) -> Iterator[Line]:
-    """Every line without its end; `read` is a file's `readline`.
+    r"""Lines that end in `\n`, `\r\n` or `\r` alone; `read` gives a block of bytes, at last none.
 
-    A mark of UTF-8 is removed if this is the `first` line of the file.
+    The first begins at the byte `start` of the file and has this `number`.
     """
-    where = where or line_of(shown)
-    for number, raw in enumerate(raw_lines(read, LONGEST), start=1):
+    end, rest = start, b""
+    while True:
+        block = read()
+        pieces = (rest + block).splitlines(keepends=True)
+        # a return may be half of a line end
+        is_open = block and pieces and not pieces[-1].endswith(b"\n")
+        rest = pieces.pop() if is_open else b""
+        for raw in pieces:
+            is_first = end == 0
+            end += len(raw)
+            yield _decoded(raw.rstrip(b"\r\n"), Line(number, "", end, shown, after), is_first)
+            number += 1
+        if not block:
+            return
+        if len(rest) > LONGEST + 2:
+            # its beginning is enough to reject it
+            end += len(rest) - LONGEST - 2
+            rest = rest[: LONGEST + 1] + rest[-1:]
+
+
+def _decoded(raw: bytes, line: Line, is_first: bool) -> Line:
+    reason = None
+    if is_first:
+        # some editors put a mark before UTF-8
+        raw = raw.removeprefix(codecs.BOM_UTF8)
+    text = raw.decode("utf-8", "replace")
+    if is_first and raw.startswith(_UTF_16):
+        reason = f"{line.shown} is UTF-16; save it as UTF-8"
+    elif len(raw) > LONGEST:
+        size = readable_bytes(LONGEST)
+        reason = f"{line.where} is longer than {size}; write each text on its own line"
+    elif "\0" in text:
+        reason = (
+            f"{line.where} holds a NUL at its byte {raw.index(0) + 1}, so it is not text; give a "
+            "UTF-8 text file"
+        )
+    elif "\ufffd" in text:
         try:
-            if number == 1 and first:
-                raw = _without_mark(raw, shown)
-            line, reason = _decoded(raw, where, number), None
-        except CorpusError as error:
-            # its quotation marks and commas count in CSV
-            line, reason = raw.decode("utf-8", "replace"), str(error)
-        yield number, line, reason
-
-
-def raw_lines(read: Callable[[int], bytes], longest: int) -> Iterator[bytes]:
-    r"""Lines without their ends, which are `\n`, `\r\n` or `\r` alone.
-
-    Of a line that is longer than `longest`, only its beginning is given, which is longer too: the
-    caller rejects it, or goes on with the next.
-    """
-    rest = b""
-    while block := read(longest + 1):
-        if block.endswith(b"\r"):
-            # whether a line feed belongs to it is known only from the next byte
-            block += read(1)
-        *lines, rest = [*(rest + block).splitlines(keepends=True), b""]
-        if lines and not lines[-1].endswith((b"\r", b"\n")):
-            rest = lines.pop()
-        yield from (line.rstrip(b"\r\n") for line in lines)
-        if len(rest) > longest:
-            yield rest
-            while (block := read(longest)) and not block.endswith((b"\r", b"\n")):
-                pass
-            rest = b""
-    if rest:
-        yield rest
-
-
-def _without_mark(raw: bytes, shown: str) -> bytes:
-    """The first line without the mark that some editors put before UTF-8."""
-    if raw.startswith(_UTF_16):
-        raise CorpusError(f"{shown} is UTF-16; save it as UTF-8")
-    return raw.removeprefix(codecs.BOM_UTF8)
-
-
-def _decoded(raw: bytes, where: Where, number: int) -> str:
-    if len(raw) > LONGEST:
-        raise CorpusError(
-            f"{where(number)} is longer than {readable_bytes(LONGEST)}; write each text on its own "
-            "line"
-        )
-    nul = raw.find(0)
-    if nul >= 0:
-        raise CorpusError(
-            f"{where(number)} holds a NUL at its byte {nul + 1}, so it is not text; give a UTF-8 "
-            "text file"
-        )
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise CorpusError(
-            f"{where(number)} is not UTF-8: its byte {error.start + 1} is 0x{raw[error.start]:02x};"
-            " save the file as UTF-8"
-        ) from None
+            raw.decode()
+        except UnicodeDecodeError as error:
+            reason = (
+                f"{line.where} is not UTF-8: its byte {error.start + 1} is "
+                f"0x{raw[error.start]:02x}; save the file as UTF-8"
+            )
+    # also with a reason: its quotation marks and commas count in CSV
+    return line._replace(text=text, reason=reason)

@@ -2,14 +2,14 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from unmask.errors import CorpusError
 from unmask.printable import describe, quoted
 from unmask.records import places
-from unmask.records.tables import missing_reason
 
 
 def parquet_library() -> tuple[Any, Any]:
@@ -20,39 +20,37 @@ def parquet_library() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def footer(place: str) -> Any:
-    """The footer of a file."""
-    pa, pq = parquet_library()
-    try:
-        with places.open_file(place) as file:
-            return pq.read_metadata(file)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"cannot read {places.shown(place)}: {describe(error)}") from None
-
-
-def first_rows(place: str) -> int:
-    """The number of rows of the first group that has some."""
-    metadata = footer(place)
-    sizes = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-    return next(filter(None, sizes), 0)
+def group_sizes(place: str) -> list[int]:
+    """The number of rows of each row group."""
+    return _group_sizes(place, _stamp(place))
 
 
 def read_table(
-    place: str, start: int, stop: int, columns: Sequence[str]
+    place: str, start: int, stop: int | None, texts: Collection[str]
 ) -> tuple[Any, list[str | None]]:
-    """The rows from `start` to before `stop`, and for each that cannot be used the reason."""
-    table, reasons = _readable(_row_groups(place, start, stop), columns)
+    """The rows of a range, and for each that cannot be used the reason; `texts` are columns."""
+    pa, _ = parquet_library()
+    stamp, slices, before = _stamp(place), [], 0
+    sizes = _group_sizes(place, stamp)
+    stop = sum(sizes) if stop is None else stop
+    for group, count in enumerate(sizes):
+        first, last = max(start - before, 0), min(stop - before, count)
+        if first < last:
+            slices.append(_row_group(place, stamp, group).slice(first, last - first))
+        before += count
+    if sum(map(len, slices)) != stop - start:
+        raise CorpusError(f"{places.shown(place)} has fewer rows than when the job was planned")
+    table = pa.concat_tables(slices) if slices else _row_group(place, stamp, 0).slice(0, 0)
     for name, count in Counter(table.column_names).items():
         if count > 1:
             raise CorpusError(
                 f"{places.shown(place)} has {count} columns {quoted(name)}; give each a name of "
                 "its own"
             )
-    missing = missing_reason(columns, table.column_names, places.shown(place))
-    return table, [missing or why for why in reasons]
+    return _readable(table, texts)
 
 
-def _readable(table: Any, columns: Sequence[str]) -> tuple[Any, list[str | None]]:
+def _readable(table: Any, texts: Collection[str]) -> tuple[Any, list[str | None]]:
     """The table with texts that are UTF-8: a writer may have put other bytes there.
 
     In a column of texts to read that is a reason; elsewhere they are escaped.
@@ -66,25 +64,11 @@ def _readable(table: Any, columns: Sequence[str]) -> tuple[Any, list[str | None]
             values = table.column(index).cast(pa.large_binary()).to_pylist()
             for row, value in enumerate(values):
                 text = value and value.decode("utf-8", "backslashreplace")
-                if name in columns and value and text.encode() != value:
+                if name in texts and value and text.encode() != value:
                     reasons[row] = f"{quoted(name)} is not UTF-8: {quoted(text)}"
                 values[row] = text
             table = table.set_column(index, name, pa.array(values, pa.string()))
     return table, reasons
-
-
-def _row_groups(place: str, start: int, stop: int) -> Any:
-    """Rows of all row groups that hold some."""
-    pa, _ = parquet_library()
-    slices, before, stamp = [], 0, _stamp(place)
-    for group, count in enumerate(_group_sizes(place, stamp)):
-        first, last = max(start - before, 0), min(stop - before, count)
-        if first < last:
-            slices.append(_row_group(place, stamp, group).slice(first, last - first))
-        before += count
-    if sum(map(len, slices)) != stop - start:
-        raise CorpusError(f"{places.shown(place)} has fewer rows than when the job was planned")
-    return pa.concat_tables(slices) if slices else _row_group(place, stamp, 0).slice(0, 0)
 
 
 def _stamp(place: str) -> object:
@@ -97,16 +81,22 @@ def _stamp(place: str) -> object:
 
 @lru_cache(8)
 def _group_sizes(place: str, stamp: object) -> list[int]:
-    metadata = footer(place)
-    return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    with _opened(place) as file:
+        return [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
 
 
 # the last of them: units that follow each other are often of one
 @lru_cache(2)
 def _row_group(place: str, stamp: object, group: int) -> Any:
+    with _opened(place) as file:
+        return file.read_row_group(group)
+
+
+@contextmanager
+def _opened(place: str) -> Iterator[Any]:
     pa, pq = parquet_library()
     try:
         with places.open_file(place) as file:
-            return pq.ParquetFile(file).read_row_group(group)
+            yield pq.ParquetFile(file)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"cannot read {places.shown(place)}: {describe(error)}") from None

@@ -26,8 +26,6 @@ from unmask.printable import describe, quoted
 
 # endings of compressed files
 COMPRESSED = (".gz", ".zst")
-# what reading raises: gzip has errors of its own for a file that is cut off or damaged
-READING_ERRORS = (OSError, EOFError, zlib.error)
 # requests to a store that wait for their answers at the same time
 _REQUESTS = 32
 _PATTERN = frozenset("*?[")
@@ -65,6 +63,8 @@ def is_pattern(place: str) -> bool:
 
 def shown(place: str) -> str:
     """A place for an error message; one below the working folder is shown relative to it."""
+    if place == "-":
+        return "standard input"
     if not is_url(place) and os.path.isabs(place):
         below = os.path.relpath(place)
         place = place if below.startswith("..") else below
@@ -79,8 +79,7 @@ def open_file(place: str) -> BinaryIO:
     file: Any
     if is_url(place):
         system, path = _system(place)
-        with _explained(place):
-            file = io.BufferedReader(system.open_input_file(path), 2**20)
+        file = io.BufferedReader(system.open_input_file(path), 2**20)
     else:
         file = open(place, "rb")  # noqa: SIM115
     ending = without_compression(place)[1]
@@ -93,21 +92,23 @@ def open_file(place: str) -> BinaryIO:
     return cast(BinaryIO, file)
 
 
+@contextmanager
+def reading(place: str) -> Iterator[None]:
+    """Errors of a file that cannot be read in one sentence."""
+    try:
+        yield
+    # gzip has errors of its own for a file that is cut off or damaged
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or describe(error)
+        raise CorpusError(f"cannot read {shown(place)}: {why}") from None
+
+
 def without_compression(place: str) -> tuple[str, str | None]:
     """A place without the ending of a compressed file, and that ending."""
     for ending in COMPRESSED:
         if place.lower().endswith(ending):
             return place[: -len(ending)], ending
     return place, None
-
-
-def skip_to(file: BinaryIO, start: int) -> None:
-    """Go to a byte of a file that was just opened; a compressed one is read up to there."""
-    if file.seekable() and not isinstance(file, gzip.GzipFile):
-        file.seek(start)
-        return
-    while start > 0 and (some := file.read(min(start, 2**20))):
-        start -= len(some)
 
 
 def read_bytes(place: str) -> bytes | None:
@@ -129,39 +130,39 @@ def find(places: Iterable[str], endings: Iterable[str]) -> list[FoundFile]:
     """
     files: dict[str, FoundFile] = {}
     for place in places:
-        some = _find_urls(place) if is_url(place) else _find_paths(os.path.expanduser(place))
-        many = [one for one in some if one.name.lower().endswith(tuple(endings))]
+        there = _in_store(place) if is_url(place) else _on_disk(os.path.expanduser(place))
         # a single file is taken with any name: its format may be given
-        some = many if many or len(some) != 1 else some
-        if not some:
+        if len(there) != 1:
+            there = [file for file in there if file.name.lower().endswith(tuple(endings))]
+        if not there:
             raise CorpusError(
                 f"{shown(place)} holds no file that ends in {', '.join(endings)}"
                 if is_url(place) or os.path.exists(place)
                 else f"there is no file {shown(place)}"
             )
-        for file in some:
+        for file in there:
             real = file.place if is_url(file.place) else os.path.realpath(file.place)
             files.setdefault(real, file)
     return list(files.values())
 
 
-def _find_paths(place: str) -> list[FoundFile]:
+def _on_disk(place: str) -> list[FoundFile]:
+    base, paths = _fixed_part(place) or ".", list[str]()
     if os.path.isfile(place):
-        return [_local(place, os.path.basename(place))]
-    base = place if os.path.isdir(place) else _fixed_part(place)
-    if os.path.isdir(place) or "**" in place:
-        paths = list(_walk(base or "."))
-    else:
-        paths = glob.glob(place) if _PATTERN & set(place) else []
-    if not os.path.isdir(place) and "**" in place:
+        return [FoundFile(os.path.abspath(place), os.path.basename(place), os.path.getsize(place))]
+    if os.path.isdir(place):
+        base, paths = place, list(_walk(place))
+    elif "**" in place:
         matches = re.compile(_expression(os.path.normpath(place))).fullmatch
-        paths = [path for path in paths if matches(os.path.normpath(path))]
-    named = [(path, os.path.relpath(path, base or ".")) for path in sorted(paths)]
-    return [_local(path, name) for path, name in named if os.path.isfile(path) and _is_data(name)]
-
-
-def _local(path: str, name: str) -> FoundFile:
-    return FoundFile(os.path.abspath(path), name, os.path.getsize(path))
+        paths = [path for path in _walk(base) if matches(os.path.normpath(path))]
+    elif is_pattern(place):
+        paths = glob.glob(place)
+    named = [(path, os.path.relpath(path, base)) for path in sorted(paths)]
+    return [
+        FoundFile(os.path.abspath(path), name, os.path.getsize(path))
+        for path, name in named
+        if os.path.isfile(path) and _is_data(name)
+    ]
 
 
 def _walk(folder: str) -> Iterator[str]:
@@ -183,26 +184,16 @@ def _expression(pattern: str) -> str:
     return "".join(parts).replace(r"\Z", "").removesuffix("/")
 
 
-def _find_urls(place: str) -> list[FoundFile]:
-    import pyarrow.fs as pafs
-
+def _in_store(place: str) -> list[FoundFile]:
     base = _fixed_part(place) if _PATTERN & set(place) else place
-    system, root = _system(base)
-    with _explained(place):
-        info = system.get_file_info(root)
-        infos = [info]
-        if info.type != pafs.FileType.File:
-            below = pafs.FileSelector(root, recursive=True, allow_not_found=True)
-            infos = system.get_file_info(below)
-    files = []
-    for one in sorted(infos, key=lambda one: one.path):
-        itself = one.path.strip("/") == root.strip("/")
-        name = one.base_name if itself else one.path.strip("/")[len(root.strip("/")) + 1 :]
-        url = base if itself else inside(base, name)
-        is_wanted = base == place or fnmatch(url, place)
+    root, files = _system(base)[1], []
+    for info in sorted(_infos(base, recursive=True), key=lambda info: info.path):
+        name = info.path.strip("/")[len(root.strip("/")) + 1 :]
+        url = inside(base, name) if name else base
         # a file that is named itself is taken with any name
-        if one.type == pafs.FileType.File and is_wanted and (itself or _is_data(name)):
-            files.append(FoundFile(url, name, one.size, one.mtime_ns or 0))
+        is_wanted = not name or (_is_data(name) and (base == place or fnmatch(url, place)))
+        if is_wanted and info.is_file:
+            files.append(FoundFile(url, name or info.base_name, info.size, info.mtime_ns or 0))
     return files
 
 
@@ -258,12 +249,7 @@ def names_in(folder: str) -> list[str]:
     """The names of what a folder holds; none if there is no such folder."""
     if not is_url(folder):
         return os.listdir(folder) if os.path.isdir(folder) else []
-    import pyarrow.fs as pafs
-
-    system, path = _system(folder)
-    with _explained(folder):
-        infos = system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
-    return [one.base_name for one in infos]
+    return [info.base_name for info in _infos(folder, recursive=False)]
 
 
 def in_parallel(function: Any, items: Iterable[Any]) -> Iterator[Any]:
@@ -294,11 +280,14 @@ def _connected(root: str) -> tuple[Any, str]:
     return system, base
 
 
-@contextmanager
-def _explained(place: str) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise CorpusError(f"cannot read {shown(place)}: {describe(error)}") from None
+def _infos(place: str, *, recursive: bool) -> list[Any]:
+    """What a store holds in a folder, or the file that the place is."""
+    import pyarrow.fs as pafs
+
+    system, path = _system(place)
+    with reading(place):
+        info = system.get_file_info(path)
+        if info.is_file:
+            return [info]
+        below = pafs.FileSelector(path, recursive=recursive, allow_not_found=True)
+        return list(system.get_file_info(below))

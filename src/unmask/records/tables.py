@@ -1,35 +1,37 @@
-"""The cells of CSV and TSV files, and the layout in their first line: delimiter and columns."""
+"""The cells of CSV and TSV files, and what their first line tells: delimiter and columns."""
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from unmask.markup import from_data_cell
 from unmask.printable import quoted, readable_bytes
-from unmask.records.lines import LONGEST, Line, Where
+from unmask.records.lines import LONGEST, Line
 
-# the number of the line where a record ends, its fields, and why it cannot be used
-Cells = tuple[int, list[str], str | None]
 # what separates the fields of CSV: spreadsheets take a semicolon where decimals have a comma
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+# SNLI as it was published: with a header, or as lines of label, premise and hypothesis; "-" is a
+# label too, where the annotators did not agree
+SNLI_COLUMNS = {"pairID", "sentence1", "sentence2"}
+SNLI_HEADER = ["label", "premise", "hypothesis"]
+_SNLI_LABELS = ("entailment", "neutral", "contradiction", "-")
+
+# the fields of a record, the line where it ends, and why it cannot be used
+Cells = tuple[list[str], Line, str | None]
 
 
 class Layout(NamedTuple):
-    """The fields of a table, whether its first line names them, and why its rows cannot be used.
+    """The fields of a table, whether its first record names them, and why rows cannot be used.
 
-    `delimiter` is that of CSV, None for TSV.
+    `end` is the byte behind that record.
     """
 
     fields: Sequence[str]
     has_header: bool = True
     reason: str | None = None
-    delimiter: str | None = None
-
-
-# the layout of a table, from its first record
-Choose = Callable[[list[str]], Layout]
+    end: int = 0
 
 
 def listed(names: Iterable[object], most: int = 20) -> str:
@@ -39,99 +41,92 @@ def listed(names: Iterable[object], most: int = 20) -> str:
     return ", ".join(shown[:most]) + more
 
 
-def missing_reason(columns: Sequence[str], fields: Iterable[str], where: str) -> str | None:
-    """Why a row cannot be used that lacks one of the columns."""
-    for column in columns:
-        if column not in fields:
-            return f"{where} has no {quoted(column)}; it has {listed(fields) or 'no key at all'}"
-    return None
+def layout_of(first: list[str], columns: Sequence[str], shown: str) -> Layout:
+    """The layout of a table that has the columns, by names in its first record or by numbers.
 
-
-def by_columns(columns: Sequence[str], shown: str, *, unique: bool = True) -> Choose:
-    """The layout of a table that has the columns, by their names or by numbers from 1.
-
-    If `unique`, no two of all its columns have one name.
+    Numbers count from 1, and the table then has no names. Without columns it is SNLI.
     """
-
-    def choose(first: list[str]) -> Layout:
-        numbered = bool(columns) and all(one.isdecimal() and one.isascii() for one in columns)
-        names = map(str, range(1, len(first) + 1)) if numbered else map(from_data_cell, first)
-        fields = list(names)
-        counts = Counter(fields)
-        for column in (*columns, *(fields if unique else ())):
-            if column not in counts:
-                other = f"; a file without a line of names has columns 1 to {len(first)}"
-                other = ", or the names in its first line" if numbered else other
-                reason = f"{shown} has no column {quoted(column)}; it has {listed(fields)}{other}"
-                return Layout(fields, not numbered, reason)
-            if counts[column] > 1:
-                reason = (
-                    f"{shown} has {counts[column]} columns {quoted(column)}; give each a name of "
-                    "its own in the first line"
-                )
-                return Layout(fields, not numbered, reason)
-        return Layout(fields, not numbered)
-
-    return choose
+    if not columns and len(first) == len(SNLI_HEADER) and first[0] in _SNLI_LABELS:
+        return Layout(SNLI_HEADER, has_header=False)
+    if not columns and not set(first) >= SNLI_COLUMNS:
+        reason = (
+            f"the first line of {shown} has {listed(first)}; name the columns to read, "
+            f"by these names or by the numbers 1 to {len(first)} if they are not names"
+        )
+        return Layout(first, reason=reason)
+    numbered = bool(columns) and all(one.isdecimal() and one.isascii() for one in columns)
+    names = map(str, range(1, len(first) + 1)) if numbered else map(from_data_cell, first)
+    fields = list(names)
+    counts = Counter(fields)
+    reason: str | None = None
+    lacking = [name for name in columns if name not in counts]
+    doubled = [name for name, count in counts.items() if count > 1]
+    if lacking:
+        other = f"; a file without a line of names has columns 1 to {len(first)}"
+        other = ", or the names in its first line" if numbered else other
+        reason = f"{shown} has no column {quoted(lacking[0])}; it has {listed(fields)}{other}"
+    elif doubled:
+        reason = (
+            f"{shown} has {counts[doubled[0]]} columns {quoted(doubled[0])}; give each a name of "
+            "its own in the first line"
+        )
+    return Layout(fields, not numbered, reason)
 
 
 def open_table(
-    lines: Iterable[Line], format: str, choose: Choose, shown: str, where: Where
+    lines: Iterable[Line], format: str, columns: Sequence[str]
 ) -> tuple[Layout, Iterator[Cells]]:
-    """The layout of a table, and all its records, those of a header too."""
-    delimiter, unclear = None, None
+    """The layout of a table, and all its records, the first too."""
     if format == "csv":
-        lines, delimiter, unclear = _with_delimiter(lines, choose, shown)
-    records = table_cells(lines, delimiter, where)
+        lines, delimiter, unclear = _with_delimiter(lines, columns)
+        records = _csv_cells(lines, delimiter)
+    else:
+        # without quotes: in corpora a quotation mark is a part of the sentence
+        records = (
+            (line.text.split("\t"), line, line.reason)
+            for line in lines
+            if line.text.strip() or line.reason
+        )
+        unclear = None
     first = next(records, None)
     if first is None:
-        empty = f"{shown} holds no text; give at least one"
-        return Layout([], False, empty, delimiter), records
-    reason = unclear or first[2]
-    layout = Layout([], False, reason) if reason else choose(first[1])
-    return layout._replace(delimiter=delimiter), chain([first], records)
+        return Layout([]), records
+    fields, line, reason = first
+    reason = unclear or reason
+    layout = Layout([], False, reason) if reason else layout_of(fields, columns, line.shown)
+    return layout._replace(end=line.end), chain([first], records)
 
 
-def table_cells(lines: Iterable[Line], delimiter: str | None, where: Where) -> Iterator[Cells]:
-    """The records of CSV with quotes and line ends inside, or of TSV, which has neither."""
-    if delimiter is None:
-        # in corpora a quotation mark is a part of the sentence
-        for number, line, reason in lines:
-            if reason or line.strip():
-                yield number, line.split("\t"), reason
-        return
-    # of the lines of the record that is read
-    bad: list[str] = []
+def _csv_cells(lines: Iterable[Line], delimiter: str) -> Iterator[Cells]:
+    """Records with quotes and line ends inside; nothing more after one that cannot be read."""
+    # of the record that is read
+    read: list[Line] = []
 
-    def ended() -> Iterator[str]:
-        for _, line, reason in lines:
-            bad.extend([reason] if reason else [])
+    def texts() -> Iterator[str]:
+        for line in lines:
+            read.append(line)
             # a quoted field may go on in the next line
-            yield f"{line}\n"
+            yield f"{line.text}\n"
 
-    reader = csv.reader(ended(), delimiter=delimiter, strict=True)
+    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
     while True:
         try:
             fields = _next_record(reader)
         except csv.Error as error:
             long = "field larger than field limit" in str(error)
             why = f"it has a field longer than {readable_bytes(LONGEST)}" if long else error
-            yield (
-                reader.line_num,
-                [],
-                f"{where(reader.line_num)} is not CSV: {why}; "
-                "look for a quotation mark that is not closed or not doubled",
-            )
+            hint = "look for a quotation mark that is not closed or not doubled"
+            yield [], read[-1], f"{read[-1].where} is not CSV: {why}; {hint}"
             return
         if fields is None:
             return
         if fields:
-            yield reader.line_num, fields, bad[0] if bad else None
-            bad.clear()
+            yield fields, read[-1], next((line.reason for line in read if line.reason), None)
+        read.clear()
 
 
 def _with_delimiter(
-    lines: Iterable[Line], choose: Choose, shown: str
+    lines: Iterable[Line], columns: Sequence[str]
 ) -> tuple[Iterable[Line], str, str | None]:
     """The lines of a CSV file, and what separates its fields: a comma, a semicolon or a tab.
 
@@ -139,24 +134,26 @@ def _with_delimiter(
     none, the one with the most fields. Where that is not clear, also the reason.
     """
     rest, head = iter(lines), list[Line]()
-    for one in rest:
-        head.append(one)
-        if one[1]:
+    for line in rest:
+        head.append(line)
+        if line.text:
             break
-    fields = {mark: _fields(head[-1][1] if head else "", mark) for mark in _DELIMITERS}
-    layouts = {mark: choose(fields[mark]) for mark in _DELIMITERS}
-    fitting = [mark for mark in _DELIMITERS if layouts[mark].reason is None]
+    else:
+        return head, ",", None
+    fields = {mark: _fields(line.text, mark) for mark in _DELIMITERS}
+    layouts = {mark: layout_of(fields[mark], columns, line.shown) for mark in _DELIMITERS}
     most = max(_DELIMITERS, key=lambda mark: len(fields[mark]))
-    numbered = bool(fitting) and not layouts[fitting[0]].has_header
-    unclear = None
-    if numbered and len(fields[fitting[0]]) == 1 < len(fields[most]):
+    delimiter = next((mark for mark in _DELIMITERS if layouts[mark].reason is None), most)
+    unclear, layout = None, layouts[delimiter]
+    is_numbered = layout.reason is None and not layout.has_header
+    if is_numbered and len(fields[delimiter]) == 1 < len(fields[most]):
         # one text per line, or a table: numbers fit both
         unclear = (
-            f"the first line of {shown} has no comma, but {len(fields[most])} fields between "
+            f"the first line of {line.shown} has no comma, but {len(fields[most])} fields between "
             f"{_DELIMITERS[most]}; give a column by its name in that line, or the format: "
             "txt for one text per line, tsv for fields between tabs"
         )
-    return chain(head, rest), fitting[0] if fitting else most, unclear
+    return chain(head, rest), delimiter, unclear
 
 
 def _fields(line: str, delimiter: str) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from unmask.errors import CorpusError
 from unmask.printable import quoted
-from unmask.records.files import rows_or_raise
+from unmask.records.files import records_or_raise
 from unmask.records.hub import HubTable, dataset_rows, datasets_library, reason_of
 from unmask.records.rows import Row
 from unmask.records.tables import listed
@@ -109,8 +109,8 @@ def _check_paradigm(name: str, available: Sequence[str], place: str) -> None:
 
 def _paradigm_file(place: str, paradigm: str) -> list[Row]:
     path = Path(os.path.expanduser(place)) / f"{paradigm}.jsonl"
-    rows = rows_or_raise(str(path), "jsonl", PAIR)
-    return [_pair(paradigm, number, row) for number, row in enumerate(rows)]
+    rows = records_or_raise(str(path), "jsonl", PAIR)
+    return [_pair(paradigm, number, record.row) for number, record in enumerate(rows)]
 
 
 def _paradigm_on_the_hub(place: str, paradigm: str) -> list[Row]:
