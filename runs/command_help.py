@@ -1,4 +1,4 @@
-"""Write docs/reference/commands.md, the help of every command, and columns.md, what they write.
+"""Write docs/reference/commands.md, the help of every command.
 
     python runs/command_help.py          # write it
     python runs/command_help.py --check  # say whether it is up to date: exit code 1 where not
@@ -15,10 +15,8 @@ from pathlib import Path
 
 from unmask import cli
 from unmask.cli.command import Declared, _written, declared
-from unmask.names import COLUMNS
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
-COLUMNS_PAGE = PAGE.with_name("columns.md")
 COMMAND = "python runs/command_help.py"
 WIDTH = 100
 _ABOUT = f"""\
@@ -46,22 +44,6 @@ def page() -> str:
     for name, command in commands.items():
         parts += _section(f"unmask {name}", command)
     return "\n".join([*parts, _options()])
-
-
-def columns_page() -> str:
-    """The page of every column that a command writes."""
-    lines = [
-        f"<!-- written by `{COMMAND}` -->\n# Columns\n",
-        "Every column that a command adds to its rows. All columns of the input are kept.",
-        "`METHOD` stands for the name of a method, `METRIC` for that of a metric; `--prefix` is",
-        "put before the names of `score` and `pairs`. Logarithms are natural.\n",
-        "| column | unit | what it holds | commands |\n|---|---|---|---|",
-    ]
-    for name, column in sorted(COLUMNS.items(), key=lambda one: one[0].lower()):
-        commands = ", ".join(column.commands)
-        meaning = column.meaning.replace("|", "\\|")
-        lines.append(f"| `{name}` | {column.unit} | {meaning} | {commands} |")
-    return "\n".join(lines) + "\n"
 
 
 def _options() -> str:
@@ -126,13 +108,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if not chosen.check:
         PAGE.write_text(page(), encoding="utf-8")
-        COLUMNS_PAGE.write_text(columns_page(), encoding="utf-8")
         return 0
-    for path, text in ((PAGE, page()), (COLUMNS_PAGE, columns_page())):
-        if not path.is_file() or words(path.read_text(encoding="utf-8")) != words(text):
-            print(f"{path.name} is not what the code says: run {COMMAND}", file=sys.stderr)
-            return 1
-    return 0
+    if PAGE.is_file() and words(PAGE.read_text(encoding="utf-8")) == words(page()):
+        return 0
+    print(f"{PAGE.name} is not what the code says: run {COMMAND}", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

@@ -178,12 +178,12 @@ def scores(
     for contexts in asked.values():
         most = max(map(len, contexts.values()))
         given = [tokens + tokens[:1] * (most - len(tokens)) for tokens in contexts.values()]
-        read = RowReader(lm.model, QUIET).log_probs(
+        read = RowReader(lm.model, QUIET).token_log_probs(
             torch.tensor([row for row, _ in contexts]),
             torch.tensor([[position] for _, position in contexts]),
             torch.tensor(given)[:, None],
         )
-        log_probs |= zip(contexts, read[:, 0].tolist(), strict=True)
+        log_probs |= zip(contexts, read.log_probs[:, 0].tolist(), strict=True)
     totals = dict.fromkeys((key for key, _, _ in terms), 0.0)
     for key, context, column in terms:
         totals[key] += log_probs[context][column] / count

@@ -63,7 +63,7 @@ def load(
         raise ModelError(
             f"load takes a name, a folder or a pair (model, tokenizer), not {quoted(model)}"
         )
-    parts = load_pretrained(
+    masked_lm, tokenizer, commit = load_pretrained(
         model,
         device=device,
         dtype=dtype or "float32",
@@ -74,4 +74,4 @@ def load(
         shift=shift,
         time=time,
     )
-    return LanguageModel(parts.masked_lm, parts.tokenizer, name=str(model), revision=parts.commit)
+    return LanguageModel(masked_lm, tokenizer, name=str(model), revision=commit)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reading_pages import columns_of
 
 from unmask.cli import _COMMANDS
 from unmask.cli.command import declared
@@ -19,7 +20,7 @@ from unmask.jobs.kinds.dependence import DependenceKind
 from unmask.jobs.kinds.fill import FillKind
 from unmask.jobs.kinds.pairs import PairsKind
 from unmask.jobs.kinds.score import ScoreKind
-from unmask.names import COLUMNS, MEASURES
+from unmask.names import MEASURES
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 # options that cannot be alike: what is taken, or what is written, is another thing
@@ -78,8 +79,7 @@ def written(command: str) -> set[str]:
     "command", ["fill", "pairs", "score", "dependence", "consistency", "evaluate"]
 )
 def test_the_page_has_the_columns_of_a_command_and_no_other(command: str) -> None:
-    of_page = {name for name, column in COLUMNS.items() if command in column.commands}
-    assert written(command) == of_page
+    assert written(command) == columns_of(command)
 
 
 def rows_of(command: str) -> Iterator[list[str]]:
@@ -111,8 +111,7 @@ def test_rows_of_transcripts_have_columns_of_the_page(command: str) -> None:
     inputs |= {"extra", "sentence", "w1", "w2", "c", "sentence_good", "sentence_bad"}
     every = list(rows_of(command))
     assert every
-    of_page = {name for name, column in COLUMNS.items() if command in column.commands}
-    unknown = {name for names in every for name in names} - of_page - inputs
+    unknown = {name for names in every for name in names} - columns_of(command) - inputs
     assert not unknown
 
 
@@ -122,4 +121,4 @@ def test_tables_of_reports_have_columns_of_the_page() -> None:
     assert len(heads) > 1
     metric = re.compile(r"[UP]-PPL|[UP]-NLL|[AG]-KL|[UP] nats/byte")
     names = {metric.sub("METRIC", name) for head in heads for name in head.split(",")}
-    assert names <= {name for name, column in COLUMNS.items() if "report" in column.commands}
+    assert names <= columns_of("report")

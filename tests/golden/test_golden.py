@@ -140,8 +140,6 @@ def test_the_help_of_every_command_is_the_page_of_the_reference(monkeypatch):
     written = command_help.words(command_help.PAGE.read_text(encoding="utf-8"))
     now = command_help.words(command_help.page())
     assert written == now, f"docs/reference/commands.md is stale: run {command_help.COMMAND}"
-    page = command_help.COLUMNS_PAGE.read_text(encoding="utf-8")
-    assert page == command_help.columns_page(), f"it is stale: run {command_help.COMMAND}"
 
 
 def test_names_of_cases_are_unique():

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 import unmask
 from unmask import progress
-from unmask.model import arrangement, hooks, hugging_face, output_layer
+from unmask.model import hugging_face, output_layer, passes
 
 QUIET = unmask.Settings(progress=False, announce=False)
 TWO = "the [MASK] sat on [MASK] mat."
@@ -177,7 +177,7 @@ def test_interrupts_leave_other_threads_free(alarm, bars_at_once, shown):
 
 # --- every line ---------------------------------------------------------------
 
-WATCHED = {module.__file__ for module in (hooks, arrangement, hugging_face, output_layer)}
+WATCHED = {module.__file__ for module in (passes, hugging_face, output_layer)}
 
 
 def interrupted_at(line: int, run: Callable[[], Any], watched: Container[Any] = WATCHED) -> bool:

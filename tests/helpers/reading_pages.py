@@ -32,6 +32,22 @@ def notebook(page: Path) -> Any:
     return nbformat.read(page, as_version=4)
 
 
+def columns() -> dict[str, list[str]]:
+    """The columns that commands write, as the reference lists them: the commands of each."""
+    rows = re.findall(
+        r"^\| `(.+?)` \| .+ \| (.+) \|$", text_of(DOCS / "reference" / "columns.md"), re.MULTILINE
+    )
+    names = [name for name, _ in rows]
+    assert len(names) > 80
+    assert names == sorted(set(names), key=str.lower), "in order, and each once"
+    return {name: commands.split(", ") for name, commands in rows}
+
+
+def columns_of(command: str) -> set[str]:
+    """The columns of one command."""
+    return {name for name, commands in columns().items() if command in commands}
+
+
 def alike(printed: str, shown: str) -> None:
     """Words and their order; numbers to a twentieth, for an estimate draws from the model."""
     assert NUMBER.sub("#", printed).split() == NUMBER.sub("#", shown).split()

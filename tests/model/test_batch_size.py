@@ -11,19 +11,12 @@ from remembering_lm import CLOZE, RememberingLM
 from torch import Tensor
 
 import unmask
-from unmask import Cloze, Settings
+from unmask import Settings
 from unmask.model import batch_size
+from unmask.model.batch_size import resolve_batch_size, seconds_per_row
 from unmask.model.output_layer import OutputEmbedding
 
 MANY = 10**6
-
-
-def resolve_batch_size(model: RememberingLM, length: int, settings: Settings, rows: int) -> int:
-    return batch_size.resolve_batch_size(model, length, settings, rows, model.readouts)
-
-
-def seconds_per_row(model: RememberingLM, cloze: Cloze, settings: Settings) -> float:
-    return batch_size.seconds_per_row(model, cloze, settings, model.readouts)
 
 
 class ClockedLM(RememberingLM):

@@ -11,7 +11,7 @@ import torch
 
 import unmask
 from unmask.model import devices
-from unmask.model.batches import in_batches
+from unmask.model.batch_size import in_batches
 
 PACKAGE = Path(unmask.__file__).parent
 CPU = torch.arange(6.0).view(2, 3)

@@ -18,8 +18,8 @@ from tiny_models import build
 from torch import Tensor, nn
 
 import unmask
-from unmask.model.arrangement import run_and_restore
-from unmask.model.hooks import _LOCKS, lock_of
+from unmask.model import passes
+from unmask.model.passes import Arrangement, lock_of, run_changed
 
 THREADS, EACH, DIFFERENT = 4, 80, 40
 QUIET = unmask.Settings(progress=False, announce=False)
@@ -177,10 +177,10 @@ def test_wrappers_of_one_model_share_its_lock_and_no_lock_outlives_it():
     first, second = unmask.load((model, tokenizer)), unmask.load((model, tokenizer))
     assert first.model._lock is second.model._lock is lock_of(model)
     assert unmask.load(build("bert")).model._lock is not lock_of(model)
-    before = len(_LOCKS)
+    before = len(passes._LOCKS)
     del first, second, model
     gc.collect()
-    assert len(_LOCKS) < before
+    assert len(passes._LOCKS) < before
 
 
 # --- processes -----------------------------------------------------------------
@@ -259,7 +259,9 @@ def test_what_a_pass_replaces_is_put_back_in_a_child():
             leave.wait(60)
 
     model = Changing()
-    other = threading.Thread(target=lambda: run_and_restore(model, model), daemon=True)
+    other = threading.Thread(
+        target=lambda: run_changed(model, Arrangement(model).change()), daemon=True
+    )
     other.start()
     assert inside.wait(60)
     try:

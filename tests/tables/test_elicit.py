@@ -9,8 +9,7 @@ from remembering_lm import CLOZE, EVERY, MASK, VOCABULARY, RememberingLM
 from torch import Tensor
 
 from unmask import Cloze, MemoryLimitError, NumericsError, Settings, Support, UnmaskError
-from unmask.model.batch_size import rows_per_batch
-from unmask.model.batches import in_batches
+from unmask.model.batch_size import in_batches, rows_per_batch, seconds_per_row
 from unmask.model.row_reader import RowReader
 from unmask.tables.elicited import ElicitedSource, masked_distributions
 
@@ -138,8 +137,8 @@ def test_settings_that_cannot_run_are_refused(bad: dict[str, int]):
 
 def test_timing_runs_a_few_rows_and_one_batch():
     model = RememberingLM()
-    assert RowReader(model, Settings(batch_size=9)).seconds_per_row(CLOZE) > 0
-    assert RowReader(model, Settings(batch_size=900)).seconds_per_row(CLOZE) > 0
+    assert seconds_per_row(model, CLOZE, Settings(batch_size=9)) > 0
+    assert seconds_per_row(model, CLOZE, Settings(batch_size=900)) > 0
     # as many to warm up as make a model find out what it can leave out
     assert model.batch_sizes == [9, 9, 16, 256]
 

@@ -17,7 +17,7 @@ from unmask.errors import SupportError
 from unmask.joints.agreement import UNITS, Agreement
 from unmask.joints.engine import Engine, Scored, Scores
 from unmask.joints.fill import Fill, best_cells
-from unmask.joints.odds import changes, defined, fill_ids, log_odds
+from unmask.joints.odds import FillIds, defined, fill_ids, interaction, log_odds
 from unmask.joints.sketched import Sketched, spread
 from unmask.lazy import Guessable, to_pandas
 from unmask.printable import columns, printable, quoted
@@ -472,11 +472,8 @@ class Joint(Guessable):
             >>> round(joint.log_odds(["dogs", "running"], ["people", "running"]), 2)
             0.91
         """
-        one, other = (
-            fill_ids(self._every_token, fill, name)
-            for fill, name in ((mutant, "mutant"), (wildtype, "wildtype"))
-        )
-        return log_odds(self.log_prob, one, other) / (math.log(2) if base_two else 1.0)
+        fills = self._two_fills(mutant, wildtype)
+        return log_odds(self.log_prob, *fills) / (math.log(2) if base_two else 1.0)
 
     def interaction(
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
@@ -495,8 +492,8 @@ class Joint(Guessable):
             >>> round(joint.interaction(["dogs", "running"], ["people", "talking"]), 2)
             3.89
         """
-        values = changes(self._every_token, self.log_prob, mutant, wildtype)
-        return values.interaction / (math.log(2) if base_two else 1.0)
+        fills = self._two_fills(mutant, wildtype)
+        return interaction(self.log_prob, *fills) / (math.log(2) if base_two else 1.0)
 
     def to_dict(self, n: int = 10) -> dict[str, object]:
         """The likeliest fills and the summary numbers that cost nothing more, ready for JSON.
@@ -640,10 +637,12 @@ class Joint(Guessable):
             axis: place_at_blank(self.supports, axis, token) for axis, token in tokens.items()
         }
 
-    @property
-    def _every_token(self) -> tuple[Support, ...]:
-        """What may be named: of a sketch the whole vocabulary, not what was sampled of it."""
-        return self.supports if self._sketch is None else self._sketch.whole
+    def _two_fills(
+        self, mutant: Sequence[Token], wildtype: Sequence[Token]
+    ) -> tuple[FillIds, FillIds]:
+        # of a sketch the whole vocabulary may be named, not what was sampled of it alone
+        axes = self.supports if self._sketch is None else self._sketch.whole
+        return fill_ids(axes, mutant, "mutant"), fill_ids(axes, wildtype, "wildtype")
 
     def _axis(self, axis: object) -> int:
         number = whole_number(axis)

@@ -29,7 +29,7 @@ class LazyPair(FormEngine):
     def __init__(
         self, tables: PairTables, log_a: Float[Tensor, " a"], log_b: Float[Tensor, " b"]
     ) -> None:
-        self._log_a, self._log_b = log_a, log_b
+        self._log = log_a, log_b
         half = math.log(2)
         super().__init__(Sum((log_b[None] - half, log_a[:, None] - half)), tables)
 
@@ -56,7 +56,7 @@ class LazyPair(FormEngine):
             return super().sample(n, generator)
         uniforms = torch.rand(3, n, dtype=torch.float64, generator=generator).to(self.device)
         a_first = uniforms[0] < 0.5
-        cells = torch.where(a_first, draw(self._log_a, uniforms[1]), draw(self._log_b, uniforms[1]))
+        cells = torch.where(a_first, *(draw(log_p, uniforms[1]) for log_p in self._log))
         pairs = torch.stack([cells, cells])
         for first in (0, 1):
             which = torch.nonzero(a_first == (first == 0))[:, 0]
@@ -69,11 +69,10 @@ class LazyPair(FormEngine):
         """Log-probabilities of pairs, from one context of each table per distinct token."""
         pairs = cells.T.to(self.device)
         every = torch.arange(pairs.shape[1], device=pairs.device)
-        log_weights = (self._log_a, self._log_b)
         log_orders = torch.empty(pairs.shape, dtype=torch.float64, device=self.device)
         for first in (0, 1):
             for which, row in self._by_context(first, pairs[first], every):
-                log_context = log_weights[first][pairs[first, which]]
+                log_context = self._log[first][pairs[first, which]]
                 log_orders[first, which] = row[pairs[1 - first, which]] + log_context
         return _mixed(log_orders[1], log_orders[0]).cpu()
 
@@ -97,68 +96,41 @@ class LazyPair(FormEngine):
         with a probability of one in its place. Contexts are read until every such bound is
         below the last of the list.
         """
-        if self.tables.holds_all():
-            return super().best(n)
-        rows = _Rows(self.tables)
-        bound_a, bound_b, least = self._log_a, self._log_b, -math.inf
+        # the rows of contexts that have been read, by the blank that they are of and their token
+        rows: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
+        bounds, least = self._log, -math.inf
         # beyond this the tables themselves, which are kept factored, take less memory
-        most = self.tables.memory_left() // (4 * 8 * max(self.shape))
-        while len(rows.given_a) + len(rows.given_b) <= max(most, 2 * _BATCH):
-            rows.expand(_highest(bound_a, least), _highest(bound_b, least))
-            a, b = rows.tokens()
-            cells = best_cells([(slice(0, len(a)), self._expanded(rows))], n)
+        most = max(self.tables.memory_left() // (4 * 8 * max(self.shape)), 2 * _BATCH)
+        while not self.tables.holds_all() and sum(map(len, rows)) <= most:
+            for blank, given in enumerate((self.tables.log_b_given, self.tables.log_a_given)):
+                new = [t for t in _highest(bounds[blank], least) if t not in rows[blank]]
+                if new:
+                    rows[blank].update(zip(new, given(new), strict=True))
+            # in the order of the axes, which decides between ties
+            a, b = (sorted(of_blank) for of_blank in rows)
+            forth = torch.stack([rows[1][token][a] for token in b], dim=1) + self._log[1][b]
+            back = torch.stack([rows[0][token][b] for token in a]) + self._log[0][a, None]
+            cells = best_cells([(slice(0, len(a)), _mixed(forth, back))], n)
             least = cells[-1][1] if len(cells) == n else -math.inf
-            bound_a, bound_b = self._bounds(rows)
-            done = max(float(bound_a.max()), float(bound_b.max())) < least
-            if done or rows.complete():
+            bounds = self._bounds(rows)
+            below = all(float(bound.max()) < least for bound in bounds)
+            if below or (len(a), len(b)) == self.shape:
                 return [((a[i], b[j]), score) for (i, j), score in cells]
         return super().best(n)
 
-    def _expanded(self, rows: "_Rows") -> Float[Tensor, "a b"]:
-        """All pairs of expanded contexts, exactly, in the order of their tokens."""
-        a, b = rows.tokens()
-        forth = torch.stack([rows.given_b[token][a] for token in b], dim=1) + self._log_b[b]
-        back = torch.stack([rows.given_a[token][b] for token in a]) + self._log_a[a, None]
-        return _mixed(forth, back)
-
-    def _bounds(self, rows: "_Rows") -> tuple[Tensor, Tensor]:
-        """How likely a pair with each unexpanded context can be at most; expanded ones get none."""
-        spare_a, spare_b = self._log_a.clone(), self._log_b.clone()
-        spare_a[list(rows.given_a)], spare_b[list(rows.given_b)] = -math.inf, -math.inf
-        best_a, best_b = spare_b.max().repeat(len(spare_a)), spare_a.max().repeat(len(spare_b))
-        for b, row in rows.given_b.items():
-            best_a = torch.maximum(best_a, row + self._log_b[b])
-        for a, row in rows.given_a.items():
-            best_b = torch.maximum(best_b, row + self._log_a[a])
-        bound_a, bound_b = _mixed(spare_a, best_a), _mixed(spare_b, best_b)
-        bound_a[list(rows.given_a)], bound_b[list(rows.given_b)] = -math.inf, -math.inf
-        return bound_a, bound_b
-
-
-class _Rows:
-    """Contexts of both tables that have been read, by their index, in that order."""
-
-    def __init__(self, tables: PairTables) -> None:
-        self._tables = tables
-        self.given_a: dict[int, Tensor] = {}
-        self.given_b: dict[int, Tensor] = {}
-
-    def expand(self, a: Sequence[int], b: Sequence[int]) -> None:
-        """Read those that are not there yet."""
-        new_a = [context for context in dict.fromkeys(a) if context not in self.given_a]
-        new_b = [context for context in dict.fromkeys(b) if context not in self.given_b]
-        if new_a:
-            self.given_a.update(zip(new_a, self._tables.log_b_given(new_a), strict=True))
-        if new_b:
-            self.given_b.update(zip(new_b, self._tables.log_a_given(new_b), strict=True))
-
-    def tokens(self) -> tuple[list[int], list[int]]:
-        """The contexts of both blanks in the order of the axes, which decides between ties."""
-        return sorted(self.given_a), sorted(self.given_b)
-
-    def complete(self) -> bool:
-        """Whether there is nothing left to read."""
-        return (len(self.given_a), len(self.given_b)) == self._tables.shape
+    def _bounds(self, rows: Sequence[dict[int, Tensor]]) -> tuple[Tensor, Tensor]:
+        """How likely a pair with each unread context can be at most; those read have none."""
+        spare = self._log[0].clone(), self._log[1].clone()
+        for log_p, of_blank in zip(spare, rows, strict=True):
+            log_p[list(of_blank)] = -math.inf
+        bounds = []
+        for blank, other in ((0, 1), (1, 0)):
+            best = spare[other].max().repeat(len(spare[blank]))
+            for token, row in rows[other].items():
+                best = torch.maximum(best, row + self._log[other][token])
+            bounds.append(_mixed(spare[blank], best))
+            bounds[blank][list(rows[blank])] = -math.inf
+        return bounds[0], bounds[1]
 
 
 def _mixed(forth: Tensor, back: Tensor) -> Tensor:

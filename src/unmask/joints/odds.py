@@ -7,7 +7,6 @@ log odds ratio p(a'b') p(ab) / (p(a'b) p(ab')). Normalisers cancel in both.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from unmask.errors import NumericsError, SupportError
@@ -15,41 +14,26 @@ from unmask.printable import quoted
 from unmask.text.support import Support, Token, place_at_blank
 
 Supports = Sequence[Support]
-# the log-probability of a fill, by its token ids
+# token ids of a fill, and its log-probability
+FillIds = tuple[int, ...]
 LogProb = Callable[..., float]
 
 
-@dataclass(frozen=True)
-class Changes:
-    """Log-odds of changes together, and of each alone (0 at a blank that stays), in nats."""
-
-    log_odds: float
-    single_log_odds: tuple[float, ...]
-
-    @property
-    def interaction(self) -> float:
-        """What the changes do together beyond what they do alone."""
-        return defined(self.log_odds - sum(self.single_log_odds))
-
-
-def changes(
-    supports: Supports, log_prob: LogProb, mutant: Sequence[Token], wildtype: Sequence[Token]
-) -> Changes:
-    """The log-odds of going from one fill to another, at once and one blank at a time."""
-    after, before = fill_ids(supports, mutant, "mutant"), fill_ids(supports, wildtype, "wildtype")
-    # a lazy joint runs the model for every fill
-    cached = cache(log_prob)
-    alone = [(*before[:k], after[k], *before[k + 1 :]) for k in range(len(before))]
-    singles = tuple(log_odds(cached, one, before) for one in alone)
-    return Changes(log_odds(cached, after, before), singles)
-
-
-def log_odds(log_prob: LogProb, one: tuple[int, ...], other: tuple[int, ...]) -> float:
+def log_odds(log_prob: LogProb, one: FillIds, other: FillIds) -> float:
     """log p(one) / p(other), in nats; a fill against itself is not looked up."""
     return 0.0 if one == other else defined(log_prob(*one) - log_prob(*other))
 
 
-def fill_ids(supports: Supports, fill: Sequence[Token], name: str) -> tuple[int, ...]:
+def interaction(log_prob: LogProb, mutant: FillIds, wildtype: FillIds) -> float:
+    """What all changes do together beyond what each does alone, in nats."""
+    # a lazy joint runs the model for every fill
+    cached = cache(log_prob)
+    alone = [(*wildtype[:k], mutant[k], *wildtype[k + 1 :]) for k in range(len(wildtype))]
+    singles = sum(log_odds(cached, single, wildtype) for single in alone)
+    return defined(log_odds(cached, mutant, wildtype) - singles)
+
+
+def fill_ids(supports: Supports, fill: Sequence[Token], name: str) -> FillIds:
     """Ids, so that a name and an id of the same token are the same; errors call the fill `name`."""
     count = len(supports)
     if isinstance(fill, str | bytes) or not isinstance(fill, Sequence) or len(fill) != count:

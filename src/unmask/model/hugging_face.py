@@ -11,19 +11,25 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from unmask.errors import ClozeError, ModelError, NumericsError
-from unmask.model.arrangement import Replaced, run_and_restore, run_rearranged
-from unmask.model.hooks import lock_of, without_gradients
-from unmask.model.inside import Inside, read_inside
+from unmask.model.inside import Inside
 from unmask.model.masked_lm import FIRST_IS_NO_BLANK
 from unmask.model.output_layer import (
     FollowedLayer,
     OutputEmbedding,
     Positions,
     at_positions,
-    captured_input,
     largest_error,
     nearest_layer,
     tolerated_error,
+)
+from unmask.model.passes import (
+    Arrangement,
+    Change,
+    hooked,
+    lock_of,
+    no_gradients,
+    run_changed,
+    with_setting,
 )
 
 # how far two results may differ by rounding, as a part of the largest
@@ -55,8 +61,8 @@ class HuggingFaceMaskedLM:
         self.special_ids = frozenset(special_ids)
         self.max_length = _longest(model)
         self._every_module = list(model.modules())
-        # what passes over rows of a length replace of the model: None if nothing
-        self._replaced_at: dict[int, Replaced | None] = {}
+        # what passes over rows of a length replace of the model
+        self._arrangements: dict[int, Arrangement] = {}
         self._verified_lengths: set[int] = set()
         # whether rows may be padded: some take masks of other kinds only (Dream)
         self.reads_masks = "attention_mask" in inspect.signature(model.forward).parameters
@@ -98,20 +104,12 @@ class HuggingFaceMaskedLM:
                 self._follow_layer()
         return self._layer.embedding
 
-    @without_gradients
     def readouts(
         self, ids: Int[Tensor, "rows length"], positions: Positions
     ) -> Float[Tensor, "rows positions width"]:
         """Readouts (or logits) that predict the tokens at the positions, in float32."""
-        positions = self._predicting(positions)
-        with self._lock:
-            self._require_eval_mode()
-            self._verify_length(ids, positions)
-            if self.output_embedding is None:
-                return at_positions(self._logits(ids), positions).float()
-            return self._captured(ids, positions).float()
+        return self._read(ids, positions)[0]
 
-    @without_gradients
     def inside(
         self,
         ids: Int[Tensor, "rows length"],
@@ -119,34 +117,31 @@ class HuggingFaceMaskedLM:
         *,
         attention: bool = True,
     ) -> Inside:
-        """Readouts as `readouts` has them, with attention and hidden states of the same pass."""
-        predicting = self._predicting(positions)
+        """Readouts as `readouts` has them, with attention and hidden states of the same pass.
+
+        Fused attention does not form its weights, so such a pass runs unfused ("eager").
+        """
+        config, setting = getattr(self.model, "config", None), "_attn_implementation"
+        more = {"output_hidden_states": True, "output_attentions": attention}
+        with self._lock:
+            fused = attention and getattr(config, setting, None) not in (None, "eager")
+            changes = [with_setting(config, setting, "eager")] if fused else []
+            readouts, output = self._read(ids, positions, *changes, **more)
+        return Inside.of(readouts, output, positions.to(self.device), ids.shape[1])
+
+    def _read(
+        self, ids: Tensor, positions: Positions, *changes: Change, **more: bool
+    ) -> tuple[Tensor, Any]:
+        """Readouts (or logits), and the whole output of the pass."""
+        at = self._predicting(positions)
         with self._lock:
             self._require_eval_mode()
-            self._verify_length(ids, predicting)
-            return read_inside(
-                self.model,
-                lambda: self._readouts_and_output(ids, predicting, attention),
-                positions.to(self.device),
-                ids.shape[1],
-                attention=attention,
-            )
-
-    def _readouts_and_output(
-        self, ids: Tensor, positions: Tensor, attention: bool
-    ) -> tuple[Tensor, Any]:
-        outputs: list[Any] = []
-        more = {"output_hidden_states": True, "output_attentions": attention}
-
-        def forward() -> None:
-            outputs.append(self._forward(ids.to(self.device), **more))
-
-        if self.output_embedding is None:
-            forward()
-            return at_positions(outputs[0].logits, positions).float(), outputs[0]
-        layer, length = self.model.get_output_embeddings(), ids.shape[1]
-        captured = captured_input(layer, positions.to(self.device), length, forward)
-        return captured[0].float(), outputs[0]
+            self._verify_length(ids, at)
+            if self.output_embedding is None:
+                output = self._forward(ids, *changes, **more)
+                return at_positions(output.logits, at).float(), output
+            readouts, output = self._captured(ids, at, *changes, **more)
+            return readouts.float(), output
 
     def time_of(self, ids: Int[Tensor, "rows length"]) -> dict[str, Tensor]:
         """The argument that has the share of masks in every row, if the model takes one."""
@@ -195,7 +190,7 @@ class HuggingFaceMaskedLM:
             self._require_repeatable(row, whole)
         # readers of these numbers raise where they are not finite
         elif bool(torch.isfinite(own).all()):
-            error = largest_error(embedding, self._captured(row, at), own)
+            error = largest_error(embedding, self._captured(row, at)[0], own)
             if not error <= tolerated_error(own):
                 self._require_repeatable(row, whole)
                 raise ModelError(
@@ -227,26 +222,25 @@ class HuggingFaceMaskedLM:
         self._verified_lengths.clear()
 
     def _forward(
-        self, ids: Int[Tensor, "rows length"], *, mask: bool | None = None, **more: bool
+        self, ids: Tensor, *changes: Change, mask: bool | None = None, **more: bool
     ) -> Any:
         """One pass; nothing is padded, so the mask is all ones and given only if that matters."""
+        ids, length = ids.to(self.device), ids.shape[1]
         with_mask = self._takes_attention_mask if mask is None else mask
         options: dict[str, Any] = {"attention_mask": torch.ones_like(ids)} if with_mask else {}
         options |= {**self.time_of(ids), **more}
-        length = ids.shape[1]
+        arrangement = self._arrangements.get(length) or Arrangement(self.model)
+        output = run_changed(
+            lambda: self.model(input_ids=ids, return_dict=True, **options),
+            no_gradients(),
+            arrangement.change(),
+            *changes,
+        )
+        self._arrangements[length] = arrangement
+        return output
 
-        def run() -> Any:
-            return self.model(input_ids=ids, return_dict=True, **options)
-
-        if length not in self._replaced_at:
-            output, self._replaced_at[length] = run_and_restore(self.model, run)
-            return output
-        replaced = self._replaced_at[length]
-        return run() if replaced is None else run_rearranged(replaced, run)
-
-    @without_gradients
     def _logits(self, ids: Int[Tensor, "rows length"]) -> Float[Tensor, "rows length vocabulary"]:
-        logits = getattr(self._forward(ids.to(self.device)), "logits", None)
+        logits = getattr(self._forward(ids), "logits", None)
         if not isinstance(logits, Tensor):
             raise ModelError(
                 f"{self._name} gives no logits, so it lacks the head of a masked LM; load its "
@@ -266,16 +260,24 @@ class HuggingFaceMaskedLM:
             )
         return logits
 
-    @without_gradients
-    def _captured(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Tensor:
-        rows, layer = ids.to(self.device), self.model.get_output_embeddings()
-        captured = captured_input(layer, positions, ids.shape[1], lambda: self._forward(rows))
+    def _captured(
+        self, ids: Tensor, positions: Positions, *changes: Change, **more: bool
+    ) -> tuple[Tensor, Any]:
+        """The input of the output layer, which a pass spares its work, and the pass's output."""
+        captured: list[Tensor] = []
+
+        def keep(args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            whole = args[0].shape[1] == ids.shape[1]
+            captured.append(at_positions(args[0], positions) if whole else args[0])
+            return (args[0][:0],)
+
+        layer = self.model.get_output_embeddings()
+        output = self._forward(ids, hooked(layer, keep), *changes, **more)
         several = positions.shape[1] if isinstance(positions, Tensor) else len(positions)
         if len(captured) != 1 or captured[0].shape[:2] != (len(ids), several):
             raise ModelError(f"{self._name} does not call its output layer once")
-        return captured[0]
+        return captured[0], output
 
-    @without_gradients
     def _needs_attention_mask(self) -> bool:
         """Whether a mask of ones changes anything, special tokens in the text or not."""
         ids = self._probe_ids()
@@ -286,7 +288,6 @@ class HuggingFaceMaskedLM:
             if token < size:
                 ids = torch.cat([ids, ids[:1]])
                 ids[-1, ids.shape[1] // 4] = token
-        ids = ids.to(self.device)
         try:
             without = self._forward(ids, mask=False).logits
         except Exception:  # a model that breaks without a mask needs one
@@ -306,7 +307,6 @@ class HuggingFaceMaskedLM:
         ids[:, length // 2] = self.mask_id
         return ids
 
-    @without_gradients
     def _verified_layer(self, ids: Tensor, own: Tensor) -> FollowedLayer | None:
         """The output layer, if it reproduces the model's own logits; the bias may lie elsewhere."""
         layer = self.model.get_output_embeddings()
@@ -314,7 +314,7 @@ class HuggingFaceMaskedLM:
         if not isinstance(weight, Tensor) or weight.ndim != 2 or len(weight) != own.shape[-1]:
             return None
         try:
-            readouts = self._captured(ids, range(ids.shape[1])).float()
+            readouts = self._captured(ids, range(ids.shape[1]))[0].float()
         except Exception:  # a head that this hook does not fit, however it fails, is kept dense
             return None
         if readouts.shape[-1] != weight.shape[1]:

@@ -5,14 +5,12 @@ precision they are a copy, which is out of date once the model is trained furthe
 other weights.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
-
-from unmask.model.hooks import run_hooked
+from torch import Tensor
 
 # the same for every row, or one set of positions per row
 Positions = Sequence[int] | Int[Tensor, "rows positions"]
@@ -33,21 +31,6 @@ def at_positions(values: Tensor, positions: Positions) -> Float[Tensor, "rows po
     return values[rows[:, None], positions.to(values.device)]
 
 
-def captured_input(
-    layer: nn.Module, positions: Positions, length: int, forward: Callable[[], None]
-) -> list[Tensor]:
-    """The input of a layer at some positions during a pass, which spares the layer its work."""
-    captured: list[Tensor] = []
-
-    def keep(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor]:
-        whole = args[0].shape[1] == length
-        captured.append(at_positions(args[0], positions) if whole else args[0])
-        return (args[0][:0],)
-
-    run_hooked([layer], keep, forward)
-    return captured
-
-
 @dataclass(frozen=True, eq=False)
 class OutputEmbedding:
     """The output layer as numbers: logits = readouts @ weight.T + bias."""
@@ -66,40 +49,30 @@ class FollowedLayer:
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.weight = weight
-        self.embedding = OutputEmbedding(
-            weight.detach().float(), None if bias is None else bias.detach().float()
-        )
-        parts = [(weight, self.embedding.weight), (bias, self.embedding.bias)]
-        self._followed = [_Followed(own, used) for own, used in parts if own is not None]
+        self._parameters = [weight] if bias is None else [weight, bias]
+        self._used = [own.detach().float() for own in self._parameters]
+        self.embedding = OutputEmbedding(self._used[0], None if bias is None else self._used[1])
+        self._places = [(own.data_ptr(), own.shape) for own in self._parameters]
+        self._versions = [_version(own) for own in self._parameters]
+        self._samples = [_sampled(own).clone() for own in self._parameters]
 
     def is_current(self) -> bool:
         """Whether no parameter has moved or changed since."""
-        return all(part.is_current() for part in self._followed)
+        for number, own in enumerate(self._parameters):
+            if (own.data_ptr(), own.shape) != self._places[number]:
+                return False
+            if own.data_ptr() == self._used[number].data_ptr():
+                continue
+            if _version(own) != self._versions[number]:
+                return False
+            # a write through `.data` is not counted; on other devices looking would wait for them
+            if own.device.type == "cpu" and not torch.equal(_sampled(own), self._samples[number]):
+                return False
+        return True
 
 
-class _Followed:
-    """A parameter and the float32 numbers used in its place: its own memory, or a copy."""
-
-    def __init__(self, parameter: Tensor, used: Tensor | None) -> None:
-        assert used is not None
-        self._parameter, self._used = parameter, used
-        self._place, self._version = parameter.data_ptr(), _version(parameter)
-        self._sample = _sampled(parameter).clone()
-
-    def is_current(self) -> bool:
-        now = self._parameter
-        if now.data_ptr() != self._place or now.shape != self._used.shape:
-            return False
-        if now.data_ptr() == self._used.data_ptr():
-            return True
-        if _version(now) != self._version:
-            return False
-        # a write through `.data` is not counted; on other devices looking would wait for them
-        return now.device.type != "cpu" or torch.equal(_sampled(now), self._sample)
-
-
-def _version(parameter: Tensor) -> int:
-    return 0 if parameter.is_inference() else parameter._version
+def _version(own: Tensor) -> int:
+    return 0 if own.is_inference() else own._version
 
 
 def _sampled(values: Tensor) -> Tensor:

@@ -10,7 +10,6 @@ import inspect
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from unmask.arguments import whole_number
 from unmask.errors import ModelError, UnmaskError
 from unmask.model.checkpoint import Checkpoint
 from unmask.model.devices import available_devices, default_device
-from unmask.model.hooks import without_gradients
 from unmask.model.hugging_face import HuggingFaceMaskedLM, input_size
+from unmask.model.passes import no_gradients, run_changed
 from unmask.model.presets import preset_of
 from unmask.printable import printable, quoted
 
@@ -42,15 +41,6 @@ _CLASSES = ("AutoModelForMaskedLM", "AutoModelForCausalLM", "AutoModel")
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
-@dataclass(frozen=True, eq=False)
-class Pretrained:
-    """A masked LM, its tokenizer, and the commit of a hub name; a folder has none."""
-
-    masked_lm: HuggingFaceMaskedLM
-    tokenizer: Any
-    commit: str | None
-
-
 def load_pretrained(
     name: str | Path,
     *,
@@ -62,8 +52,8 @@ def load_pretrained(
     mask_id: int | None,
     shift: bool | None,
     time: str | None,
-) -> Pretrained:
-    """Load a model and its tokenizer from the hub or a folder."""
+) -> tuple[HuggingFaceMaskedLM, Any, str | None]:
+    """A masked LM, its tokenizer, and the commit of a hub name; a folder has none."""
     shown = quoted(str(name), limit=150)
     number, place = _dtype(dtype), _device(device)
     where = _checked_place(str(name), revision)
@@ -90,8 +80,7 @@ def load_pretrained(
             tokenizer = AutoTokenizer.from_pretrained(where, **options)
     except Exception as error:  # tokenizers fail in many ways; all mean the same to the caller
         raise ModelError(f"cannot load a tokenizer from {shown}: {_reason(error)}") from None
-    adapted = adapt(model.to(place), tokenizer, mask_id=mask_id, shift=shift, time=time)
-    return Pretrained(*adapted, commit)
+    return *adapt(model.to(place), tokenizer, mask_id=mask_id, shift=shift, time=time), commit
 
 
 def _network(
@@ -104,7 +93,7 @@ def _network(
     own_code = _own_class(config, options) if options["trust_remote_code"] else None
     if allow_pickle or own_code or kind is None:
         # trusted code reads its weights itself; code that is not trusted is refused before
-        loaded = getattr(transformers, own_code or _CLASSES[0]).from_pretrained(
+        model, report = getattr(transformers, own_code or _CLASSES[0]).from_pretrained(
             files.where,
             config=config,
             dtype=dtype,
@@ -113,14 +102,13 @@ def _network(
             **options,
         )
     else:
-        loaded = kind.from_pretrained(
+        model, report = kind.from_pretrained(
             None,
             config=config,
             state_dict=files.weights(config),
             dtype=dtype,
             output_loading_info=True,
         )
-    model, report = loaded
     return model, report
 
 
@@ -385,7 +373,6 @@ def _near(name: str, beside: Sequence[str]) -> str:
     return f"; beside it is {' and '.join(map(quoted, near))}" if near else ""
 
 
-@without_gradients
 def _reject_untrained(model: Any, report: Any, shown: str, time: str | None) -> None:
     """Reject a checkpoint that lacks weights on which the logits depend: they would be random.
 
@@ -398,12 +385,19 @@ def _reject_untrained(model: Any, report: Any, shown: str, time: str | None) -> 
         return
     ids = torch.arange(min(8, input_size(model)))[None]
     options = {} if time is None else {time: torch.zeros(1)}
+
+    def logits() -> torch.Tensor:
+        read: torch.Tensor = run_changed(
+            lambda: model(input_ids=ids, **options), no_gradients()
+        ).logits
+        return read
+
     model.eval()
-    logits = model(input_ids=ids, **options).logits
+    before = logits()
     for key in missing:
         # uneven, so that no normalisation or softmax cancels the change
         state[key].add_(torch.linspace(0.5, 1.5, state[key].numel()).reshape(state[key].shape))
-    if not torch.equal(model(input_ids=ids, **options).logits, logits):
+    if not torch.equal(logits(), before):
         raise ModelError(
             f"{shown} is not a whole masked LM: {len(missing)} trained weights are missing, "
             f"{quoted(missing[0], limit=100)} among them"

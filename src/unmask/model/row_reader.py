@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,15 +19,13 @@ from torch import Tensor
 
 from unmask.errors import ModelError, NumericsError
 from unmask.logspace import row_blocks
-from unmask.model.batch_size import resolve_batch_size, seconds_per_row
-from unmask.model.batches import in_batches
+from unmask.model.batch_size import in_batches, resolve_batch_size
 from unmask.model.devices import for_float64
 from unmask.model.inside import Inside
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.output_layer import Positions
 from unmask.progress import Bar, bar
 from unmask.settings import Settings
-from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 # cells of a tile of distributions over a vocabulary that exist at once
@@ -123,10 +122,11 @@ class RowReader:
                 nonlocal finite
                 at = positions[batch] if isinstance(positions, Tensor) else positions
                 began = time.perf_counter()
-                readouts = self._run(rows.batch(batch), at)
+                readouts = self.model.readouts(rows.batch(batch).to(self.model.device), at)
                 self.forward_passes += len(readouts)
-                if batch.stop < rows.count:
-                    self._report_speed((time.perf_counter() - began) / len(readouts))
+                if batch.stop < rows.count and self.after_first_batch is not None:
+                    tell, self.after_first_batch = self.after_first_batch, None
+                    tell((time.perf_counter() - began) / len(readouts))
                 finite = finite & torch.isfinite(readouts).all()
                 if readouts.device.type == "cpu":
                     require_finite(finite)
@@ -182,32 +182,20 @@ class RowReader:
 
         self.at_blanks(rows, positions, wanted, tiles, what=what, batch_for=batch_for)
 
-    def log_probs(
-        self,
-        ids: Int[Tensor, "rows length"],
-        positions: Int[Tensor, "rows read"],
-        tokens: Int[Tensor, "rows read given"],
-    ) -> Float[Tensor, "rows read given"]:
-        """Log-probabilities of the tokens at the positions over the whole vocabulary.
-
-        In float64, on the CPU.
-        """
-        return self.token_log_probs(ids, positions, tokens).log_probs
-
     def token_log_probs(
         self,
         ids: Int[Tensor, "rows length"],
         positions: Int[Tensor, "rows read"],
         tokens: Int[Tensor, "rows read given"],
     ) -> TokenLogProbs:
-        """The same, and which of the tokens are the likeliest."""
+        """The tokens at the positions, out of the whole vocabulary, on the CPU."""
         kept = torch.zeros(tokens.shape, dtype=torch.float64)
         are_likeliest = torch.zeros(tokens.shape, dtype=torch.bool)
         outcomes = Outcomes.every(self.model)
 
         def fold(batch: slice, readouts: Tensor) -> None:
             shape, given = tokens[batch].shape, tokens[batch].flatten(0, 1)
-            log_probs, _, highest = folded(readouts.flatten(0, 1), outcomes, given)
+            log_probs, highest = folded(readouts.flatten(0, 1), outcomes, given)
             kept[batch] = log_probs.view(shape)
             are_likeliest[batch] = (log_probs >= highest[:, None]).view(shape)
 
@@ -249,21 +237,9 @@ class RowReader:
         self.each_batch(row, positions, lambda _, readouts: batches.append(readouts[0]), what=what)
         return batches[0]
 
-    def seconds_per_row(self, cloze: Cloze) -> float:
-        """What a forward pass of a text takes: as measured before, or by one batch."""
-        return seconds_per_row(self.model, cloze, self.settings, self._run)
-
-    def _run(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Tensor:
-        return self.model.readouts(ids.to(self.model.device), positions)
-
-    def _report_speed(self, seconds_per_row: float) -> None:
-        tell, self.after_first_batch = self.after_first_batch, None
-        if tell is not None:
-            tell(seconds_per_row)
-
     def rows_per_batch(self, length: int, rows: int) -> int:
         """Rows per forward pass for so many rows of one length, as far as memory allowed it."""
-        size = resolve_batch_size(self.model, length, self.settings, rows, self._run)
+        size = resolve_batch_size(self.model, length, self.settings, rows)
         if self._tokens_that_fit is None:
             return size
         return max(1, min(size, self._tokens_that_fit // length))
@@ -341,48 +317,32 @@ def log_mass(
     return (chosen - whole).clamp(max=0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Likeliest:
-    """The likeliest tokens so far, in the order of their places."""
+class Likeliest(NamedTuple):
+    """The likeliest tokens of each row, in the order of their places."""
 
     logits: Float[Tensor, "rows k"]
     places: Int[Tensor, "rows k"]
 
-    def with_more(self, logits: Float[Tensor, "rows more"], start: int, k: int) -> "Likeliest":
-        """The k likeliest of these and of the tokens that follow them; of equals, the first."""
-        more = torch.arange(start, start + logits.shape[1], device=logits.device)
-        values = torch.cat([self.logits, logits], dim=1)
-        places = torch.cat([self.places, more.expand(len(logits), -1)], dim=1)
-        # which of equals topk takes is not defined, but the least value that it takes is
-        best = values.topk(min(k, values.shape[1]), dim=1).values
-        above, level = values > best[:, -1:], values == best[:, -1:]
-        room = best.shape[1] - above.sum(dim=1, keepdim=True)
-        chosen = above | (level & (level.cumsum(dim=1) <= room))
-        return Likeliest(values[chosen].view(best.shape), places[chosen].view(best.shape))
-
 
 def likeliest(logits: Float[Tensor, "rows size"], k: int) -> Likeliest:
-    """The k likeliest of each row, in the order of their places; of equals, the first."""
-    nothing = logits.new_empty(len(logits), 0)
-    return Likeliest(nothing, nothing.long()).with_more(logits, 0, k)
+    """The k likeliest of each row; of equals, the first."""
+    # which of equals topk takes is not defined, but the least value that it takes is
+    best = logits.topk(min(k, logits.shape[1]), dim=1).values
+    above, level = logits > best[:, -1:], logits == best[:, -1:]
+    room = best.shape[1] - above.sum(dim=1, keepdim=True)
+    places = torch.nonzero(above | (level & (level.cumsum(dim=1) <= room)))[:, 1].view(best.shape)
+    return Likeliest(logits.gather(1, places), places)
 
 
 def folded(
-    readouts: Float[Tensor, "rows width"],
-    outcomes: Outcomes,
-    places: Int[Tensor, "rows given"],
-    contexts: int = 0,
-) -> tuple[Float[Tensor, "rows given"], Likeliest, Float[Tensor, " rows"]]:
-    """Logits of the given tokens minus the log-sum-exp of all, and so many likeliest tokens.
-
-    Beside them the largest log-probability of any token.
-    """
+    readouts: Float[Tensor, "rows width"], outcomes: Outcomes, places: Int[Tensor, "rows given"]
+) -> tuple[Float[Tensor, "rows given"], Float[Tensor, " rows"]]:
+    """Logits of the given tokens minus the log-sum-exp of all, and the largest of all so."""
     device = for_float64(readouts.device)
-    places, none = places.to(device), torch.empty(len(places), 0, device=device)
+    places = places.to(device)
     peak = torch.full(places.shape[:1], -torch.inf, device=device)
     total = torch.zeros_like(peak, dtype=torch.float64)
     given = torch.zeros(places.shape, device=device)
-    likeliest = Likeliest(none, none.long())
     for columns in row_blocks(outcomes.size, len(places)):
         tile = outcomes.logits(readouts, columns)
         if outcomes.weight is None:
@@ -394,8 +354,6 @@ def folded(
         inside = (places >= columns.start) & (places < columns.stop)
         at = (places - columns.start).clamp(0, tile.shape[1] - 1)
         given = torch.where(inside, tile.gather(1, at), given)
-        if contexts:
-            likeliest = likeliest.with_more(tile, columns.start, contexts)
         # Exponentials in float32: to round a difference d of logits costs a part 2**-24 d of its
         # term, over all terms at most 2**-24 log V of the sum, and exp itself costs 2**-23; that
         # is below 1e-6 up to V = 10**6, and measured below 1e-7.
@@ -403,7 +361,7 @@ def folded(
         total = total * (peak.double() - highest).exp() + rest
         peak = highest
     normaliser = peak + total.log()
-    return given.double() - normaliser[:, None], likeliest, peak - normaliser
+    return given.double() - normaliser[:, None], peak - normaliser
 
 
 def _row_sums(terms: Float[Tensor, "rows columns"]) -> Float[Tensor, " rows"]:

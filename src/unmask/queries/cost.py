@@ -13,13 +13,13 @@ from unmask.arguments import Options, whole_number
 from unmask.constructions import construction
 from unmask.constructions.needs import Needs, together
 from unmask.errors import UnmaskError
-from unmask.model.batch_size import rows_per_batch
+from unmask.model.batch_size import rows_per_batch, seconds_per_row
 from unmask.model.masked_lm import MaskedLM
-from unmask.model.row_reader import RowReader
 from unmask.printable import quoted, readable_bytes, readable_seconds
 from unmask.settings import Settings
 from unmask.tables.storage import Storage, choose_storage
 from unmask.text.cloze import Cloze
+from unmask.text.support import Support
 
 # how much of the model is timed beyond one batch: so many, so long, such a part of the work itself
 _BATCHES, _PATIENCE, _PART = 5, 1.0, 0.1
@@ -74,21 +74,17 @@ class Cost:
 
 def predicted(
     methods: Options,
-    shape: tuple[int, ...],
-    *,
+    axes: tuple[Support, ...],
+    model: MaskedLM,
     length: int,
-    width: int | None,
     settings: Settings,
-    model_bytes: int | None = None,
-    whole_vocabulary: bool = True,
 ) -> Cost:
-    """The parts of a cost that need no time measurement.
-
-    `methods` are constructions with their options. `width` is that of the model's readouts, None
-    where there are none.
-    """
-    rows = forward_passes(methods, shape, whole_vocabulary=whole_vocabulary)
+    """The cost of constructions, with their options, of one or two blanks: all but the time."""
+    shape, layer = tuple(map(len, axes)), model.output_embedding
+    whole = all(axis.is_whole(model.vocabulary_size) for axis in axes)
+    rows = forward_passes(methods, shape, whole_vocabulary=whole)
     parts = all_needs(methods, shape) if len(shape) > 1 else Needs(masked=True)
+    width = None if layer is None else layer.weight.shape[1]
     kept = choose_storage(shape, width=width, settings=settings)
     return Cost(
         rows,
@@ -98,7 +94,7 @@ def predicted(
         passes_to_rank=_passes_to_rank(methods, shape) if parts.only_contexts() else rows,
         storage=kept.name if parts.whole else None,
         storage_why=kept.why if parts.whole else None,
-        model_bytes=model_bytes,
+        model_bytes=weight_bytes(model),
     )
 
 
@@ -170,15 +166,8 @@ def measured(
     batch = rows_per_batch(model, len(cloze), settings)
     # no larger than the work itself; otherwise unchanged, so that a measured batch size is reused
     run_settings = settings if batch <= rows else replace(settings, batch_size=rows)
-    seconds = _row_seconds(model, cloze, run_settings, rows)
-    return replace(cost, seconds=cost.forward_passes * seconds)
-
-
-def _row_seconds(model: MaskedLM, cloze: Cloze, settings: Settings, rows: int) -> float:
-    """The median over a few batches of the work's own size."""
-    start, reader = time.perf_counter(), RowReader(model, replace(settings, progress=False))
-    timed = [reader.seconds_per_row(cloze)]
+    start, timed = time.perf_counter(), [seconds_per_row(model, cloze, run_settings)]
     patience = min(_PATIENCE, _PART * rows * timed[0])
     while len(timed) < _BATCHES and time.perf_counter() - start < patience:
-        timed.append(reader.seconds_per_row(cloze))
-    return statistics.median(timed)
+        timed.append(seconds_per_row(model, cloze, run_settings))
+    return replace(cost, seconds=cost.forward_passes * statistics.median(timed))

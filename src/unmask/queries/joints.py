@@ -39,7 +39,6 @@ from unmask.tables.candidate_tables import CandidateTables
 from unmask.tables.elicited import ElicitedSource, masked_distributions
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import (
-    Axes,
     affordable_size,
     choose_axes,
     is_auto,
@@ -60,11 +59,15 @@ class JointRequest:
     """Constructions of the blanks of one text, each with its options: nothing has run."""
 
     cloze: Cloze
-    blanks: int
     methods: Mapping[str, Given]
     support: object
     settings: Settings
     provenance: Mapping[str, object]
+
+    @property
+    def blanks(self) -> int:
+        """How many blanks the text has."""
+        return len(self.cloze.positions)
 
     def of_tables(self) -> list[str]:
         """The constructions that cannot score fills one by one."""
@@ -82,6 +85,14 @@ class JointRequest:
         """Forward passes behind the tables of candidates."""
         return forward_passes(self.methods, shape, whole_vocabulary=False)
 
+    def check_fits(self, axes: tuple[Support, ...]) -> None:
+        """Raise for tables of several blanks that are too large."""
+        shape = tuple(map(len, axes))
+        if self.blanks > 2 and not self.is_scored_by_fills(shape):
+            alone = list(self.methods) == [METHOD_WITHOUT_TABLES]
+            limit, blanks = self.settings.memory_limit, blanks_of(self.cloze)
+            check_fits(shape, limit, geometric=alone, blanks=blanks)
+
 
 def joint_request(
     cloze: Cloze,
@@ -91,8 +102,8 @@ def joint_request(
     provenance: Mapping[str, object],
 ) -> JointRequest:
     """Constructions that were checked, of a text; raises where its blanks or support do not fit."""
-    blanks, settings = len(cloze.positions), settings or Settings()
-    request = JointRequest(cloze, blanks, methods, support, settings, provenance)
+    request = JointRequest(cloze, methods, support, settings or Settings(), provenance)
+    blanks = request.blanks
     if isinstance(support, Sketch) and blanks == 2:
         check_sketched(list(methods))
     if cloze.widths is not None and isinstance(support, Mapping):
@@ -135,20 +146,23 @@ def default_methods(blanks: int, support: object) -> list[str]:
 def build_joints(request: JointRequest, model: MaskedLM, whole: Support) -> dict[str, Joint]:
     """The joints, by the names of their constructions in the order requested."""
     if request.blanks > 2:
-        _check_fits(request, placeholder_axes(model, whole, request.support, request.blanks))
+        # before candidates are grown for tables that are too large
+        request.check_fits(placeholder_axes(model, whole, request.support, request.blanks))
     axes = choose_axes(model, whole, request.cloze, request.support, request.settings)
+    supports, cloze = axes.supports, request.cloze
     facts = {**request.provenance, **axes.diagnostics}
     reader = RowReader(model, request.settings, forward_passes=axes.forward_passes)
     if request.blanks == 1:
-        return dict.fromkeys(request.methods, _own_distribution(request, reader, axes, facts))
+        return dict.fromkeys(request.methods, _own_distribution(cloze, reader, supports, facts))
     for name, options in request.methods.items():
-        construction(name).check_axes(options, axes.supports)
+        construction(name).check_axes(options, supports)
+    if request.is_scored_by_fills(tuple(map(len, supports))):
+        (method,) = request.methods
+        fills, facts = LazyOrders(BlankReader(reader, cloze, supports)), facts | _length(cloze)
+        return {method: Joint(fills, supports, method=method, diagnostics=facts)}
     if request.blanks > 2:
-        if request.is_scored_by_fills(tuple(map(len, axes.supports))):
-            return dict.fromkeys(request.methods, _joint_by_fills(request, reader, axes, facts))
-        several = CandidateTables(reader, request.cloze, axes.supports, facts)
-        return _elicited_joints(request, reader, several)
-    pair = PairTables(ElicitedSource(reader, request.cloze, axes.supports, facts), request.settings)
+        return _elicited_joints(request, reader, CandidateTables(reader, cloze, supports, facts))
+    pair = PairTables(ElicitedSource(reader, cloze, supports, facts), request.settings)
     if isinstance(request.support, Sketch):
         return sketched_joints(request.methods, pair, request.support)
     return _elicited_joints(request, reader, pair)
@@ -169,45 +183,23 @@ def _elicited_joints(
     size = reader.model.vocabulary_size
     # how much of the model's mass candidates hold belongs beside their probabilities
     is_part = not all(axis.is_whole(size) for axis in tables.supports)
-    masked = is_part or any(one.masked for one in parts)
-    tables.elicit(sorted({blank for one in parts for blank in one.whole}), masked=masked)
+    masked = is_part or any(part.masked for part in parts)
+    tables.elicit(sorted({blank for part in parts for blank in part.whole}), masked=masked)
     return {name: build(name, tables, options) for name, options in request.methods.items()}
 
 
-def _joint_by_fills(
-    request: JointRequest, reader: RowReader, axes: Axes, provenance: Mapping[str, object]
-) -> Joint:
-    fills = LazyOrders(BlankReader(reader, request.cloze, axes.supports))
-    diagnostics = {**provenance, "length": len(request.cloze)}
-    (method,) = request.methods
-    return Joint(fills, axes.supports, method=method, diagnostics=diagnostics)
-
-
 def _own_distribution(
-    request: JointRequest, reader: RowReader, axes: Axes, provenance: Mapping[str, object]
+    cloze: Cloze, reader: RowReader, axes: tuple[Support, ...], provenance: Mapping[str, object]
 ) -> Joint:
     """The model's distribution at a single blank: there is nothing to construct."""
-    ((log_p, captured),) = masked_distributions(reader, request.cloze, axes.supports)
-    return Joint(
-        Engine.of_table(log_p),
-        axes.supports,
-        method="mlm",
-        diagnostics={
-            **provenance,
-            "forward_passes": reader.forward_passes,
-            "length": len(request.cloze),
-            "captured_mass": [captured],
-        },
-    )
+    ((log_p, captured),) = masked_distributions(reader, cloze, axes)
+    facts = {"forward_passes": reader.forward_passes, "captured_mass": [captured]}
+    facts = {**provenance, **facts, **_length(cloze)}
+    return Joint(Engine.of_table(log_p), axes, method="mlm", diagnostics=facts)
 
 
-def _check_fits(request: JointRequest, axes: tuple[Support, ...]) -> None:
-    """Raise for tables that are too large before candidates are grown for them."""
-    shape = tuple(len(axis) for axis in axes)
-    if not request.is_scored_by_fills(shape):
-        alone = list(request.methods) == [METHOD_WITHOUT_TABLES]
-        limit, blanks = request.settings.memory_limit, blanks_of(request.cloze)
-        check_fits(shape, limit, geometric=alone, blanks=blanks)
+def _length(cloze: Cloze) -> dict[str, object]:
+    return {"length": len(cloze)}
 
 
 # --- what they cost ----------------------------------------------------------------------------
@@ -218,54 +210,34 @@ def cost(
 ) -> Cost:
     """What the joints cost per text, one of `examples`; `timed` runs the model for a second."""
     axes = placeholder_axes(model, whole, request.support, request.blanks)
-    if request.blanks > 2:
-        # what will be rejected has no cost
-        _check_fits(request, axes)
+    # what will be rejected has no cost
+    request.check_fits(axes)
     counted = _counted(request, model, axes)
     return measured(model, request.cloze, counted, request.settings, examples) if timed else counted
 
 
 def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) -> Cost:
     """The cost as far as it is known before the model runs."""
-    shape, layer = tuple(len(axis) for axis in axes), model.output_embedding
-    width = None if layer is None else layer.weight.shape[1]
-    if request.blanks > 2:
-        cost = _cost_of_several(request, shape)
+    methods, settings, length = request.methods, request.settings, len(request.cloze)
+    shape, sketch = tuple(map(len, axes)), request.support
+    if request.is_scored_by_fills(shape):
+        # the probability of one fill; ranking and drawing read more as they go
+        cost = Cost(rows_of_a_fill(request.blanks), length, 0)
+    elif request.blanks > 2:
+        why, size = "candidates are few", table_bytes(shape)
+        cost = Cost(request.table_rows(shape), length, size, storage="dense", storage_why=why)
     elif (
         request.blanks == 2
-        and isinstance(request.support, Sketch)
-        and (sketchy := needs_sketch(request.methods, shape))
+        and isinstance(sketch, Sketch)
+        and (sketchy := needs_sketch(methods, shape))
     ):
-        cost = cost_of_sketch(
-            request.support, shape, request.settings, len(request.cloze), len(sketchy)
-        )
+        cost = cost_of_sketch(sketch, shape, settings, length, len(sketchy))
         cost = replace(cost, model_bytes=weight_bytes(model))
     else:
-        cost = predicted(
-            request.methods,
-            shape,
-            length=len(request.cloze),
-            width=width,
-            settings=request.settings,
-            model_bytes=weight_bytes(model),
-            whole_vocabulary=all(axis.is_whole(model.vocabulary_size) for axis in axes),
-        )
+        cost = predicted(methods, axes, model, length, settings)
     if not sizes_of(request.support, request.blanks, model.vocabulary_size):
         return cost
     return replace(cost, forward_passes=cost.forward_passes + growing_rows(request.blanks))
-
-
-def _cost_of_several(request: JointRequest, shape: tuple[int, ...]) -> Cost:
-    if request.is_scored_by_fills(shape):
-        # the probability of one fill; ranking and drawing read more as they go
-        return Cost(rows_of_a_fill(request.blanks), len(request.cloze), 0)
-    return Cost(
-        request.table_rows(shape),
-        len(request.cloze),
-        table_bytes(shape),
-        storage="dense",
-        storage_why="candidates are few",
-    )
 
 
 def _announce(

@@ -17,7 +17,6 @@ from torch import Tensor
 from unmask.constructions import construction
 from unmask.constructions.construction import unknown_option
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
-from unmask.model.hooks import without_gradients
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, folded
 from unmask.model.shapes import Shape, run_by_shape
@@ -69,7 +68,7 @@ class PairReader:
                     continue
                 chosen = readouts[row.to(readouts.device), blank.to(readouts.device)]
                 places = rows.places[batch][row, blank, None]
-                log_probs[batch][row, blank] = folded(chosen, outcomes, places, 0)[0][:, 0].cpu()
+                log_probs[batch][row, blank] = folded(chosen, outcomes, places)[0][:, 0].cpu()
 
         # lengths are many and rows of each few, so that no batch size is tried out
         self.rows.at_blanks(Rows.of(rows.ids), rows.positions, rows.read, fold, batch_for=0)
@@ -88,7 +87,6 @@ def joined(*several: PairRows) -> PairRows:
     return PairRows(*map(torch.cat, zip(*several, strict=True)))
 
 
-@without_gradients
 def pair_log_probs(
     model: MaskedLM,
     clozes: Iterable[Cloze],

@@ -96,7 +96,7 @@ def mask_values(
         some = counts == count
         at = hidden[some].nonzero()[:, 1].view(-1, count)
         given = tokens[some].gather(1, at)[..., None]
-        log_probs = reader.log_probs(rows[some], at, given)[..., 0]
+        log_probs = reader.token_log_probs(rows[some], at, given).log_probs
         of_count = torch.zeros(len(at), own.shape[1], dtype=torch.float64)
         of_count[own[some]] = log_probs.flatten() * (own.shape[1] / count)
         values[some] = of_count

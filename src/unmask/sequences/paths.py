@@ -96,7 +96,8 @@ def _along(reader: RowReader, walks: "Walks", pairs: list[Pair]) -> Float[Tensor
     filled = at_places(walks.filled.expand(len(pairs), -1, -1), places, first.shape[1])
     ids = torch.where(filled, first[:, None], second[:, None])
     ids.scatter_(2, read[:, :, None], reader.model.mask_id)
-    log_probs = reader.log_probs(ids.flatten(0, 1), read.view(-1, 1), tokens.view(-1, 1, 2))
+    given = tokens.view(-1, 1, 2)
+    log_probs = reader.token_log_probs(ids.flatten(0, 1), read.view(-1, 1), given).log_probs
     ratios = (log_probs[:, 0, 0] - log_probs[:, 0, 1]).view(read.shape)
     return ratios[:, walks.pass_at].sum(dim=2)
 

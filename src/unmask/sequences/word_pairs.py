@@ -19,7 +19,6 @@ from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import log_mean_over_orders, sets_before
 from unmask.lazy import Guessable
-from unmask.model.hooks import without_gradients
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.printable import printable, quoted
@@ -267,7 +266,6 @@ def _too_wide(item: Sequence[object], pair: WordPair, method: str) -> str:
 # --- by orders ---------------------------------------------------------------------------------
 
 
-@without_gradients
 def _by_orders(reader: RowReader, pairs: list[WordPair]) -> list[PairScore]:
     """Forward passes of all pairs together, in batches of equal length."""
 
@@ -323,9 +321,11 @@ def _read_steps(
         rows = ids[:, None].repeat(1, len(some), 1)
         rows.scatter_(2, places[:, None].expand(words.shape), words)
         asked, tokens = (part[:, left].flatten(0, 1) for part in (places, pieces))
-        log_probs = reader.log_probs(rows.flatten(0, 1), asked, tokens[..., None])
+        read = reader.token_log_probs(rows.flatten(0, 1), asked, tokens[..., None])
         log_p = torch.zeros(words.shape, dtype=torch.float64)
-        log_p.scatter_(2, left.expand(len(pairs), -1, -1), log_probs.view(len(pairs), *left.shape))
+        log_p.scatter_(
+            2, left.expand(len(pairs), -1, -1), read.log_probs.view(len(pairs), *left.shape)
+        )
         steps |= dict(zip(some, log_p.unbind(dim=1), strict=True))
     return steps
 

@@ -12,8 +12,8 @@ the likeliest one has its weight, and all others are drawn.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -42,12 +42,10 @@ _HEAD = 4
 _UNSEEN = 0.5
 
 
-@dataclass(frozen=True)
-class Opening:
-    """Places of one text that are masked together, while the others keep their tokens."""
-
-    number: int
-    places: tuple[int, ...]
+# the number of a text, and places of it that are masked together while the others keep their tokens
+Opening = tuple[int, tuple[int, ...]]
+# of an opening, by the filled place and the place that is read: nats, variances; and forward passes
+Measured = tuple[Float[Tensor, "places places"], Float[Tensor, "places places"], int]
 
 
 def by_information(
@@ -56,75 +54,51 @@ def by_information(
     """The map of every text, in bits."""
     outcomes = Outcomes.of(reader.model, options.support)
 
-    def widths_of(opening: Opening) -> tuple[int, ...]:
-        return tuple(questions[opening.number].widths[place] for place in opening.places)
-
     def shape_of(opening: Opening) -> Shape:
-        widths = widths_of(opening)
-        rows = 1 + sum(options.fills(width) for width in widths)
+        question = questions[opening[0]]
+        widths = tuple(question.widths[place] for place in opening[1])
+        rows = 1 + sum(map(options.fills, widths))
         kept = outcomes.size * sum(widths) // (_KEPT_PER_TOKEN * rows)
-        return Shape(len(questions[opening.number].ids), rows, kept, widths)
+        return Shape(len(question.ids), rows, kept, widths)
 
-    def measure(some: list[Opening]) -> Iterator[tuple[Opening, int, list[Measured]]]:
-        widths = widths_of(some[0])
-        measured = _Contexts(reader, outcomes, options, questions, some, widths).measure()
-        return ((opening, row, measured) for row, opening in enumerate(some))
+    def measure(some: list[Opening]) -> Iterator[Measured]:
+        return _Contexts(reader, outcomes, options, questions, some).measured()
 
-    openings = [
-        Opening(number, tuple(places))
-        for number, question in enumerate(questions)
-        for places in (
-            options.pairs(question) if question.is_whole else [range(len(question.places))]
-        )
-    ]
-    totals = [_Total(len(question.places)) for question in questions]
-    for opening, row, measured in run_by_shape(reader, openings, shape_of, measure):
-        for place, one in enumerate(measured):
-            totals[opening.number].add(opening.places, place, one, row)
+    openings: list[Opening] = []
+    for number, question in enumerate(questions):
+        every = [tuple(range(len(question.places)))]
+        openings += [(number, o) for o in (options.pairs(question) if question.is_whole else every)]
+    sizes, passes = [len(question.places) for question in questions], [0] * len(questions)
+    found = [torch.full((2, size, size), math.nan, dtype=torch.float64) for size in sizes]
+    answers = run_by_shape(reader, openings, shape_of, measure)
+    for (number, places), (values, variances, rows) in zip(openings, answers, strict=True):
+        at = torch.tensor(places)
+        found[number][:, at[:, None], at] = torch.stack([values, variances])
+        passes[number] += rows
     return [
-        total.result(options.pairs(question))
-        for total, question in zip(totals, questions, strict=True)
+        _averaged(question, options, *numbers, rows)
+        for question, numbers, rows in zip(questions, found, passes, strict=True)
     ]
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The information of a filled place about the others, per opening: nats, with variances."""
+def _averaged(
+    question: MapQuestion, options: MapOptions, values: Tensor, variances: Tensor, passes: int
+) -> MeasuredMap:
+    """Both directions averaged, in bits, of pairs that are near enough."""
+    bits, far = 2 * math.log(2), torch.ones_like(values, dtype=torch.bool)
+    for one, other in options.pairs(question):
+        far[one, other] = far[other, one] = False
+    values[far] = variances[far] = math.nan
+    errors = None if options.is_exact(question) else (variances + variances.T).sqrt() / bits
+    return MeasuredMap((values + values.T) / bits, passes, standard_errors=errors)
 
-    values: Float[Tensor, "openings others"]
-    variances: Float[Tensor, "openings others"]
-    is_exact: bool
-    rows: Int[Tensor, " openings"]
 
+class _Fills(NamedTuple):
+    """Tokens to write into a place: a head with known weights, then draws from the rest."""
 
-class _Total:
-    """The sums of one text so far, by the filled place and the read place."""
-
-    def __init__(self, size: int) -> None:
-        self.values, self.variances = torch.full((2, size, size), math.nan, dtype=torch.float64)
-        self.is_exact, self.forward_passes = True, 0
-
-    def add(self, places: tuple[int, ...], place: int, measured: Measured, row: int) -> None:
-        others = [other for number, other in enumerate(places) if number != place]
-        self.values[places[place], others] = measured.values[row]
-        self.variances[places[place], others] = measured.variances[row]
-        self.is_exact &= measured.is_exact
-        # an opening's masked row is read once
-        self.forward_passes += int(measured.rows[row]) + (place == 0)
-
-    def result(self, pairs: Iterable[tuple[int, int]]) -> MeasuredMap:
-        """Both directions averaged, in bits, of pairs that are near enough."""
-        bits = 2 * math.log(2)
-        far = torch.ones_like(self.values, dtype=torch.bool)
-        for one, other in pairs:
-            far[one, other] = far[other, one] = False
-        self.values[far] = self.variances[far] = math.nan
-        errors = (self.variances + self.variances.T).sqrt() / bits
-        return MeasuredMap(
-            (self.values + self.values.T) / bits,
-            self.forward_passes,
-            standard_errors=None if self.is_exact else errors,
-        )
+    tokens: Int[Tensor, "openings fills pieces"]
+    weights: Float[Tensor, "openings head"]
+    left: Float[Tensor, " openings"]
 
 
 class _Contexts:
@@ -137,49 +111,51 @@ class _Contexts:
         options: MapOptions,
         questions: Sequence[MapQuestion],
         openings: Sequence[Opening],
-        widths: tuple[int, ...],
     ) -> None:
         self.reader, self.outcomes, self.options = reader, outcomes, options
-        self.openings, self.widths = openings, widths
-        chosen = [(questions[one.number], one.places) for one in openings]
+        chosen = [(questions[number], places) for number, places in openings]
+        self.places = [places for _, places in openings]
         self.positions = positions_of(chosen)
         self.masked = ids_of([question for question, _ in chosen])
         self.masked.scatter_(1, self.positions, reader.model.mask_id)
         # texts that differ must not err in the same direction
         self.keys = [crc32(row.numpy().tobytes()) for row in self.masked]
         self.token_ids = options.support.ids.cpu().long()
-        # the columns of each place among the positions that are read
-        ends = np.cumsum(widths).tolist()
-        self.columns = [
-            list(range(end - width, end)) for end, width in zip(ends, widths, strict=True)
-        ]
+        self.widths = [chosen[0][0].widths[place] for place in chosen[0][1]]
+        # the place of each position that is read
+        self.place_at = torch.arange(len(self.widths)).repeat_interleave(torch.tensor(self.widths))
 
-    def measure(self) -> list[Measured]:
+    def measured(self) -> Iterator[Measured]:
         """Fill each place in turn."""
-        before = self._masked_log_probs()
-        return [self._fill(place, before) for place in range(len(self.widths))]
-
-    def _masked_log_probs(self) -> Float[Tensor, "openings positions size"]:
-        kept = torch.empty(*self.positions.shape, self.outcomes.size)
+        size, count = len(self.widths), len(self.places)
+        before = torch.empty(*self.positions.shape, self.outcomes.size)
 
         def keep(rows: Tensor, column: int, log_probs: Tensor) -> None:
-            kept[rows, column] = log_probs.float().cpu()
+            before[rows, column] = log_probs.float().cpu()
 
         read_places(self.reader, self.masked, self.positions, self.outcomes, keep)
-        return kept
+        values, variances = torch.empty(2, count, size, size, dtype=torch.float64)
+        # the masked row is read once
+        passes = torch.ones(count, dtype=torch.long)
+        for place in range(size):
+            values[:, place], variances[:, place], rows = self._filled(place, before)
+            values[:, place, place] = math.nan
+            passes += rows
+        return zip(values, variances, passes.tolist(), strict=True)
 
-    def _fill(self, place: int, before: Float[Tensor, "openings positions size"]) -> Measured:
-        fills = self._fills(place, before[:, self.columns[place]])
+    def _filled(
+        self, place: int, before: Float[Tensor, "openings positions size"]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The information of a filled place about each other, with variances, and the rows run."""
+        mine = self.place_at == place
+        fills, count = self._fills(place, before[:, mine]), len(self.places)
         # equal fills of one opening run once
-        of_opening = torch.arange(len(self.openings)).repeat_interleave(fills.tokens.shape[1])
+        of_opening = torch.arange(count).repeat_interleave(fills.tokens.shape[1])
         keyed = torch.cat([of_opening[:, None], fills.tokens.flatten(0, 1)], dim=1)
         distinct, which = torch.unique(keyed, dim=0, return_inverse=True)
-        opening = distinct[:, 0]
-        ids = self.masked[opening].scatter(
-            1, self.positions[opening][:, self.columns[place]], self.token_ids[distinct[:, 1:]]
-        )
-        others = [other for other in range(len(self.widths)) if other != place]
-        columns = [column for other in others for column in self.columns[other]]
+        opening, columns = distinct[:, 0], torch.nonzero(~mine)[:, 0]
+        positions, tokens = self.positions[opening], self.token_ids[distinct[:, 1:]]
+        ids = self.masked[opening].scatter(1, positions[:, mine], tokens)
         moved = torch.zeros(len(ids), len(columns), dtype=torch.float64)
 
         def compare(rows: Tensor, column: int, log_probs: Tensor) -> None:
@@ -187,16 +163,21 @@ class _Contexts:
             was = before[opening[rows], columns[column]].double()
             moved[rows, column] = (now.exp() * (now - was)).sum(dim=1)
 
-        others_at = self.positions[opening][:, columns]
-        read_places(self.reader, ids, others_at, self.outcomes, compare)
-        by_place = torch.stack(
-            [moved[:, [columns.index(c) for c in self.columns[o]]].sum(dim=1) for o in others],
-            dim=1,
-        )
-        moved_by = by_place[which].view(*fills.tokens.shape[:2], -1)
-        return fills.averaged(moved_by, torch.bincount(opening, minlength=len(self.openings)))
+        read_places(self.reader, ids, positions[:, columns], self.outcomes, compare)
+        by_place = torch.zeros(len(ids), len(self.widths), dtype=torch.float64)
+        by_place.index_add_(1, self.place_at[columns], moved)
+        moved = by_place[which].view(*fills.tokens.shape[:2], -1)
+        rows, head = torch.bincount(opening, minlength=count), fills.weights.shape[1]
+        values = (fills.weights[:, :, None] * moved[:, :head]).sum(dim=1)
+        drawn, left = moved[:, head:], fills.left[:, None]
+        draws = drawn.shape[1]
+        if not draws:
+            return values, torch.zeros_like(values), rows
+        error = _widened(draws - 1) * left * drawn.std(dim=1) / math.sqrt(draws)
+        unseen = _UNSEEN * left / draws
+        return values + left * drawn.mean(dim=1), error**2 + unseen**2, rows
 
-    def _fills(self, place: int, log_probs: Float[Tensor, "openings pieces size"]) -> "_Fills":
+    def _fills(self, place: int, log_probs: Float[Tensor, "openings pieces size"]) -> _Fills:
         wanted, size = self.options.samples, self.outcomes.size
         probabilities = log_probs.double().exp()
         everything = torch.ones(len(log_probs), dtype=torch.float64)
@@ -231,8 +212,8 @@ class _Contexts:
         """
         shape = self.widths[place] + (self.widths[place] > 1), count
         drawn = [
-            np.random.default_rng([self.options.seed, key, *one.places, place]).random(shape)
-            for key, one in zip(self.keys, self.openings, strict=True)
+            np.random.default_rng([self.options.seed, key, *places, place]).random(shape)
+            for key, places in zip(self.keys, self.places, strict=True)
         ]
         return torch.from_numpy(np.stack(drawn))
 
@@ -244,30 +225,6 @@ def _drawn(
     totals = weights.cumsum(dim=-1)
     drawn = torch.searchsorted(totals, uniforms * totals[..., -1:], right=True)
     return drawn.clamp(max=weights.shape[-1] - 1)
-
-
-@dataclass(frozen=True)
-class _Fills:
-    """Tokens to write into a place: a head with known weights, then draws from the rest."""
-
-    tokens: Int[Tensor, "openings fills pieces"]
-    weights: Float[Tensor, "openings head"]
-    left: Float[Tensor, " openings"]
-
-    def averaged(
-        self, moved: Float[Tensor, "openings fills others"], rows: Int[Tensor, " openings"]
-    ) -> Measured:
-        """The expectation of a number over the fills."""
-        head = self.weights.shape[1]
-        values = (self.weights[:, :, None] * moved[:, :head]).sum(dim=1)
-        drawn, left = moved[:, head:], self.left[:, None]
-        if drawn.shape[1] == 0:
-            return Measured(values, torch.zeros_like(values), is_exact=True, rows=rows)
-        count = drawn.shape[1]
-        error = _widened(count - 1) * left * drawn.std(dim=1) / math.sqrt(count)
-        unseen = _UNSEEN * left / count
-        variances = error**2 + unseen**2
-        return Measured(values + left * drawn.mean(dim=1), variances, is_exact=False, rows=rows)
 
 
 def _widened(freedom: int) -> float:

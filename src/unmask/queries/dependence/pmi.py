@@ -61,7 +61,8 @@ def _log_probs(
         ids, positions = ids_of([question for question, _ in chosen]), positions_of(chosen)
         tokens = ids.gather(1, positions)
         ids.scatter_(1, positions, reader.model.mask_id)
-        rows = reader.log_probs(ids, positions, tokens[:, :, None])[:, :, 0].tolist()
+        read = reader.token_log_probs(ids, positions, tokens[:, :, None])
+        rows = read.log_probs[:, :, 0].tolist()
         for (question, places), by_piece in zip(chosen, rows, strict=True):
             rest = iter(by_piece)
             yield [math.fsum(islice(rest, question.widths[place])) for place in places]

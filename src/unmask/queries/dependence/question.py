@@ -143,8 +143,12 @@ class MapOptions:
     def is_counted(self, question: MapQuestion) -> bool:
         """Whether just so many forward passes run, because no two of them can be equal."""
         if self.measure == "mutual-information":
-            return len(self.support) <= self.samples and max(question.widths) == 1
+            return self.is_exact(question)
         return self.measure in ("pmi", "head")
+
+    def is_exact(self, question: MapQuestion) -> bool:
+        """Whether every token of every place is tried, so that nothing is estimated."""
+        return len(self.support) <= self.samples and max(question.widths) == 1
 
 
 MeasureMaps = Callable[[RowReader, Sequence[MapQuestion], MapOptions], Sequence[MeasuredMap]]

@@ -57,22 +57,11 @@ def independent_groups(
             "blanks that are filled together have one token each, and some have more; write one "
             "mask per blank"
         )
-    log_probs = _masked(reader, question, question.ids, range(len(question.places)), options)
+    positions = [place.positions[0] for place in question.places]
+    readouts = reader.one(question.ids, positions, what="forward passes")
+    log_probs = Outcomes.of(reader.model, options.support).log_probs(readouts).cpu()
     order = log_probs.amax(dim=1).argsort(descending=True, stable=True).tolist()
     if len(order) == 1:
         return [(0,)], log_probs
     (measured,) = by_information(reader, [question], options)
     return greedy_groups(measured.values, order, at_most), log_probs
-
-
-def _masked(
-    reader: RowReader,
-    question: MapQuestion,
-    ids: Sequence[int],
-    blanks: Sequence[int],
-    options: MapOptions,
-) -> Float[Tensor, "blanks size"]:
-    """The distributions of some blanks in one row."""
-    positions = [question.places[blank].positions[0] for blank in blanks]
-    readouts = reader.one(ids, positions, what="forward passes")
-    return Outcomes.of(reader.model, options.support).log_probs(readouts).cpu()

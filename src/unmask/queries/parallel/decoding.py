@@ -8,7 +8,7 @@ so that rules which agree draw the same tokens.
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from zlib import crc32
 
@@ -54,19 +54,6 @@ class BlankedText:
         return MapQuestion("", self.ids, places, is_whole=False)
 
 
-@dataclass(frozen=True)
-class FilledText:
-    """Places on the support by blank, the blanks of each step, and what it took.
-
-    `log_prob` is the sum of the log-probabilities that the tokens had when they were filled in.
-    """
-
-    tokens: tuple[int, ...]
-    steps: tuple[tuple[int, ...], ...]
-    log_prob: float
-    forward_passes: int
-
-
 @dataclass(frozen=True, eq=False)
 class Decoding:
     """How a text is filled: a rule with its threshold, what its blanks hold, whether tokens are
@@ -102,40 +89,33 @@ class Decoding:
         return own_choice(self.rule, step, attention if self.hands_attention else None)
 
 
-@dataclass(eq=False)
-class _Filling:
-    """A text on its way."""
+class Filling:
+    """A text that is filled step by step.
 
-    text: BlankedText
-    how: Decoding
-    key: int
-    ids: list[int]
-    left: list[int]
-    tokens: list[int]
-    uniforms: list[float] | None
-    before: Tensor | None = None
-    measured: Tensor | None = None
-    steps: list[tuple[int, ...]] = field(default_factory=list)
-    log_prob: float = 0.0
-    forward_passes: int = 0
+    `tokens` are places on the support by blank, `steps` the blanks of each step, and `log_prob` is
+    the sum of the log-probabilities that the tokens had when they were filled in.
+    """
 
-    @classmethod
-    def of(cls, text: BlankedText, how: Decoding) -> "_Filling":
-        key, count = crc32(np.array(text.ids, dtype=np.int64).tobytes()), len(text.positions)
-        uniforms = None
-        if how.draw:
-            uniforms = np.random.default_rng([how.seed, key, 0]).random(count).tolist()
-        return cls(text, how, key, list(text.ids), list(range(count)), [0] * count, uniforms)
+    def __init__(self, text: BlankedText, how: Decoding) -> None:
+        self.text, self.how, count = text, how, len(text.positions)
+        self.ids, self.left, self.tokens = list(text.ids), list(range(count)), [0] * count
+        self.steps: list[tuple[int, ...]] = []
+        self.log_prob, self.forward_passes = 0.0, 0
+        # of the blanks that are left: as the step before predicted them, and what was measured
+        self.before: Tensor | None = None
+        self.measured: Tensor | None = None
+        self._key = crc32(np.array(text.ids, dtype=np.int64).tobytes())
+        draw = np.random.default_rng([how.seed, self._key, 0])
+        self._uniforms = draw.random(count).tolist() if how.draw else None
 
     def masked(self) -> BlankedText:
-        """What is left to fill."""
-        return BlankedText(
-            tuple(self.ids), tuple(self.text.positions[blank] for blank in self.left)
-        )
+        """The text with the blanks that are left to fill."""
+        positions = tuple(self.text.positions[blank] for blank in self.left)
+        return BlankedText(tuple(self.ids), positions)
 
     def step(self, log_probs: Tensor, predicted: Tensor | None) -> Step:
         """What is known before the next step."""
-        generator = np.random.default_rng([self.how.seed, self.key, 1, len(self.left)])
+        generator = np.random.default_rng([self.how.seed, self._key, 1, len(self.left)])
         dependence = predicted if self.measured is None else self.measured
         return Step(log_probs, self.before, generator, dependence)
 
@@ -150,10 +130,10 @@ class _Filling:
         return partial(self._fill, [self.left[n] for n in chosen], tokens, log_prob, before)
 
     def _token(self, number: int, step: Step) -> int:
-        if self.uniforms is None:
+        if self._uniforms is None:
             return int(step.likeliest[1][number])
         totals = step.log_probs[number].double().exp().cumsum(dim=0)
-        uniform = self.uniforms[self.left[number]]
+        uniform = self._uniforms[self.left[number]]
         place = torch.searchsorted(totals, uniform * totals[-1], right=True)
         return min(int(place), len(totals) - 1)
 
@@ -172,19 +152,17 @@ class _Filling:
 
 def fill_blanked(
     reader: RowReader, texts: Sequence[BlankedText], hows: Sequence[Decoding]
-) -> list[FilledText]:
+) -> list[Filling]:
     """Every text filled as its decoding says, in the order given; all have one support."""
-    fillings = [_Filling.of(text, how) for text, how in zip(texts, hows, strict=True)]
+    fillings = [Filling(text, how) for text, how in zip(texts, hows, strict=True)]
     outcomes = Outcomes.of(reader.model, hows[0].support) if hows else None
-    while outcomes is not None and any(filling.left for filling in fillings):
-        _fill_step(reader, [filling for filling in fillings if filling.left], outcomes)
-    return [
-        FilledText(tuple(f.tokens), tuple(f.steps), f.log_prob, f.forward_passes) for f in fillings
-    ]
+    while outcomes and (unfinished := [filling for filling in fillings if filling.left]):
+        _fill_step(reader, unfinished, outcomes)
+    return fillings
 
 
-def _fill_step(reader: RowReader, some: Sequence[_Filling], outcomes: Outcomes) -> None:
-    alike: dict[BlankedText, list[_Filling]] = {}
+def _fill_step(reader: RowReader, some: Sequence[Filling], outcomes: Outcomes) -> None:
+    alike: dict[BlankedText, list[Filling]] = {}
     for filling in some:
         alike.setdefault(filling.masked(), []).append(filling)
     members, decided = list(alike.values()), dict[int, list[Callable[[], None]]]()
@@ -210,7 +188,7 @@ def _fill_step(reader: RowReader, some: Sequence[_Filling], outcomes: Outcomes) 
 
 
 def _steps(
-    rows: Sequence[Sequence[_Filling]], inside: Inside, log_probs: Tensor, positions: Tensor
+    rows: Sequence[Sequence[Filling]], inside: Inside, log_probs: Tensor, positions: Tensor
 ) -> Iterator[list[tuple[Step, Tensor | None]]]:
     """The step of every text of some rows, with its attention; all of them have one head."""
     hows = [filling.how for row in rows for filling in row]
@@ -233,7 +211,7 @@ def mean_attention(inside: Inside) -> Float[Tensor, "rows blanks blanks"]:
     return torch.maximum(mean, mean.mT)
 
 
-def _measure(reader: RowReader, alike: Mapping[BlankedText, Sequence[_Filling]]) -> None:
+def _measure(reader: RowReader, alike: Mapping[BlankedText, Sequence[Filling]]) -> None:
     """The mutual information of all blanks that are left, in forward passes of their own."""
     asking = {
         text: some

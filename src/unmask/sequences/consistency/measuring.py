@@ -24,7 +24,6 @@ from torch import Tensor
 from unmask.constructions import DEFAULT_METHOD, construct
 from unmask.constructions.incompatibility import agreement
 from unmask.errors import MethodError
-from unmask.model.hooks import without_gradients
 from unmask.model.row_reader import RowReader
 from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN
 from unmask.queries.joint_model import JointModel
@@ -120,7 +119,6 @@ def read_texts(
     return items
 
 
-@without_gradients
 def measured(
     lm: JointModel, one: ContrastedText, options: ConsistencyOptions, settings: Settings
 ) -> list[dict[str, Any]]:
