@@ -11,7 +11,8 @@ Options = Mapping[str, Mapping[str, object]]
 def whole_number(value: object) -> int | None:
     """The value as an `int`, or None if it is not a whole number."""
     # an array of one number has an index too, but is a list of one
-    if isinstance(value, bool) or not hasattr(value, "__index__") or _is_list(value):
+    is_list = bool(getattr(value, "ndim", False))
+    if isinstance(value, bool) or not hasattr(value, "__index__") or is_list:
         return None
     try:
         return operator.index(value)
@@ -27,7 +28,3 @@ def real_number(value: object) -> float | None:
         return float(value)
     except OverflowError:  # Python's whole numbers go further than its floats
         return None
-
-
-def _is_list(value: object) -> bool:
-    return bool(getattr(value, "ndim", False))

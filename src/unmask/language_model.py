@@ -1,6 +1,6 @@
 """A masked LM with its tokenizer, and the queries that it answers: the main class."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, overload
@@ -9,12 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.arguments import Options, whole_number
-from unmask.constructions import (
-    METHOD_WITHOUT_TABLES,
-    check_options,
-    construction,
-    method_name,
-)
+from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.lazy import computed_once
 from unmask.model.row_reader import RowReader
@@ -56,7 +51,7 @@ from unmask.queries.parallel.filling import (
 from unmask.queries.parallel.head import DependenceHead, place_of, required
 from unmask.queries.parallel.mapping import measured_by
 from unmask.queries.parallel.rules import Rule, check_rule
-from unmask.queries.word_targets import PiecePrior, Targets, WordFill, WordQuestion, fill_targets
+from unmask.queries.word_targets import PiecePrior, Targets, fill_targets
 from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.scoring import log_ratios, pairs_in_context, score_texts
 from unmask.sequences.texts import Given, in_context, read_text
@@ -159,7 +154,15 @@ class LanguageModel(JointModel):
                     "support and targets both restrict what a blank may hold; give one of them"
                 )
             name = METHOD_WITHOUT_TABLES if method is None else method_name(method)
-            fills = self._word_fills(cloze, targets, piece_prior, name, settings, options)
+            fills = fill_targets(
+                self,
+                cloze,
+                targets,
+                method=name,
+                piece_prior=piece_prior,
+                settings=settings,
+                options=options,
+            )
             return fill_results.of_words(self.tokenizer, fills[:top], name)
         if piece_prior is not None:
             raise ClozeError("a piece prior ranks targets of several numbers of pieces; give both")
@@ -767,29 +770,6 @@ class LanguageModel(JointModel):
             (-4.47, 1.28)
         """
         return list(score_pairs(self, items, method=method, support=support, settings=settings))
-
-    def _word_fills(
-        self,
-        cloze: Cloze,
-        targets: Targets,
-        piece_prior: PiecePrior | None,
-        method: str,
-        settings: Settings | None,
-        options: Mapping[str, Any],
-    ) -> list[WordFill]:
-        check_options(method, options)
-        if options and not construction(method).needs((2, 2), {}).whole:
-            raise MethodError(f"{method} of targets takes no option {quoted(next(iter(options)))}")
-        run_settings, size = settings or Settings(), self.max_length
-        return fill_targets(
-            WordQuestion(self.model, self.tokenizer, self._vocabulary, cloze, run_settings, size),
-            targets,
-            method=method,
-            piece_prior=piece_prior,
-            joint_of=lambda wide: self.joint(
-                wide, method=method, support="vocabulary", settings=settings, **options
-            ),
-        )
 
     def _filled_together(
         self,

@@ -242,7 +242,8 @@ def test_an_interrupt_while_a_model_is_loaded_leaves_nothing_behind():
     assert line > 300
 
 
-@pytest.mark.parametrize("number", range(1, 16))
+# an answer takes so many hooked passes
+@pytest.mark.parametrize("number", (1, 2))
 def test_an_interrupt_right_after_a_hook_is_registered_leaves_no_hook(
     monkeypatch: pytest.MonkeyPatch, number: int
 ):

@@ -40,7 +40,7 @@ def test_interrupts_leave_nothing_behind() -> None:
         timeout=900,
     )
     assert found.returncode == 0, found.stdout[-3000:] + found.stderr[-3000:]
-    assert "21 passed" in found.stdout
+    assert "8 passed" in found.stdout
 
 
 @pytest.mark.slow

@@ -175,8 +175,8 @@ def test_the_callers_own_use_of_the_model_is_not_cut_by_our_hooks():
 def test_wrappers_of_one_model_share_its_lock_and_no_lock_outlives_it():
     model, tokenizer = build("bert")
     first, second = unmask.load((model, tokenizer)), unmask.load((model, tokenizer))
-    assert first.model._lock is second.model._lock is lock_of(model)
-    assert unmask.load(build("bert")).model._lock is not lock_of(model)
+    assert lock_of(first.model.model) is lock_of(second.model.model) is lock_of(model)
+    assert lock_of(unmask.load(build("bert")).model.model) is not lock_of(model)
     before = len(passes._LOCKS)
     del first, second, model
     gc.collect()

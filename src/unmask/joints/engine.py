@@ -29,19 +29,16 @@ class Engine:
 
     def __init__(self, shape: Sequence[int], scores: Scores, device: torch.device) -> None:
         self.shape, self.device = tuple(shape), device
-        self._scores, self._independent = scores, False
+        # of some rows of the first axis, over all of the others
+        self.scores, self._independent = scores, False
 
     @classmethod
     def of_table(cls, table: Float[Tensor, "..."], *, independent: bool = False) -> "Engine":
         """An engine over a table of scores that is all there."""
         # not a lambda, which could not be pickled
-        engine = cls(table.shape, partial(_some_rows, table.double()), table.device)
+        engine = cls(table.shape, partial(Tensor.__getitem__, table.double()), table.device)
         engine._independent = independent
         return engine
-
-    def scores(self, rows: slice) -> Float[Tensor, " block *others"]:
-        """Scores of some rows of the first axis, over all of the others."""
-        return self._scores(rows)
 
     def scores_of(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
         """The scores of some cells; rows that they share are read once."""
@@ -144,7 +141,3 @@ class Engine:
 
     def _blocks(self) -> list[slice]:
         return row_blocks(self.shape[0], math.prod(self.shape[1:]))
-
-
-def _some_rows(table: Tensor, rows: slice) -> Tensor:
-    return table[rows]

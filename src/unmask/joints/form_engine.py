@@ -1,6 +1,7 @@
 """An engine over a form of both tables."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -21,14 +22,10 @@ class FormEngine(Engine):
     """The distribution of two blanks that a form gives over their tables."""
 
     def __init__(self, form: Form, tables: PairTables) -> None:
-        self.form, self.tables = form, tables
         parts = form.parts()
-        self.device = parts[0].device if parts else tables.a_given_b.logits.device
-        self.shape: tuple[int, int] = tables.shape
-
-    def scores(self, rows: slice) -> Float[Tensor, "block b"]:
-        """Scores of some rows."""
-        return self.form.scores(self.tables, rows)
+        device = parts[0].device if parts else tables.a_given_b.logits.device
+        super().__init__(tables.shape, partial(form.scores, tables), device)
+        self.form, self.tables = form, tables
 
     @computed_once
     def log_marginals(self) -> tuple[Tensor, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from unmask.arguments import whole_number
@@ -213,7 +213,8 @@ class Joint(Guessable):
             -3.72
         """
         joint, cell = self._at(tokens)
-        return float(joint._log_probs(torch.tensor([cell]))[0])
+        score = float(joint.engine.scores_of(torch.tensor([cell]))[0])
+        return joint._normalised([(cell, score)])[0][1]
 
     def standard_error(self, statistic: Callable[["Joint"], float]) -> float:
         """The standard error of a number estimated from a sketch, due to its sample of contexts.
@@ -364,7 +365,7 @@ class Joint(Guessable):
             seed = torch.Generator().manual_seed(number)
         if not draws:
             return []
-        return self._fills(self.engine.sample(draws, seed))
+        return self._fills(self._normalised(self.engine.sample(draws, seed)))
 
     def entropy(self, *, base_two: bool = False) -> float:
         """Shannon entropy.
@@ -578,21 +579,15 @@ class Joint(Guessable):
 
     def _best(self, n: int) -> list[Scored]:
         if not self._log_weights():
-            return self.engine.best(n)
+            return self._normalised(self.engine.best(n))
         # a sketch is small, and ranked by probability, not by what its tokens stand for
-        cells = [
-            cell
-            for cell, _ in best_cells([(slice(0, self.shape[0]), self.log_rows(slice(None)))], n)
-        ]
-        scores = self.engine.scores_of(torch.tensor(cells)).tolist()
-        return list(zip(cells, scores, strict=True))
+        return best_cells([(slice(0, self.shape[0]), self.log_rows(slice(None)))], n)
 
     def _fills(self, scored: Sequence[Scored]) -> list[Fill]:
+        """Fills of cells with their log-probabilities."""
         errors: list[float | None] = [None] * len(scored)
-        cells = torch.tensor([cell for cell, _ in scored])
-        scores = torch.tensor([score for _, score in scored], dtype=torch.float64)
-        log_probs = self._normalised(cells, scores).tolist()
         if self._sketch is not None:
+            cells = torch.tensor([cell for cell, _ in scored])
             errors = spread(self._sketch.log_probs(cells)).tolist()
         axes = self.supports
         return [
@@ -602,19 +597,16 @@ class Joint(Guessable):
                 log_prob=log_prob,
                 error=error,
             )
-            for (cell, _), log_prob, error in zip(scored, log_probs, errors, strict=True)
+            for (cell, log_prob), error in zip(scored, errors, strict=True)
         ]
 
-    def _log_probs(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
-        return self._normalised(cells, self.engine.scores_of(cells))
-
-    def _normalised(
-        self, cells: Int[Tensor, "cells blanks"], scores: Float[Tensor, " cells"]
-    ) -> Float[Tensor, " cells"]:
-        log_probs = scores - self.log_normalizer
-        for axis, weights in enumerate(self._log_weights()):
-            log_probs = log_probs - weights[cells[:, axis]]
-        return log_probs
+    def _normalised(self, scored: Sequence[Scored]) -> list[Scored]:
+        """Cells with their log-probabilities, from their scores."""
+        log_total, weights = self.log_normalizer, self._log_weights()
+        return [
+            (cell, score - log_total - sum(float(w[cell[k]]) for k, w in enumerate(weights)))
+            for cell, score in scored
+        ]
 
     def _log_weights(self) -> list[Tensor]:
         """Of each axis, how many tokens its tokens stand for; nothing unless this is a sketch."""

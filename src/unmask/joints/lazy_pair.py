@@ -56,7 +56,8 @@ class LazyPair(FormEngine):
             return super().sample(n, generator)
         uniforms = torch.rand(3, n, dtype=torch.float64, generator=generator).to(self.device)
         a_first = uniforms[0] < 0.5
-        cells = torch.where(a_first, *(draw(log_p, uniforms[1]) for log_p in self._log))
+        log_a, log_b = self._log
+        cells = torch.where(a_first, draw(log_a, uniforms[1]), draw(log_b, uniforms[1]))
         pairs = torch.stack([cells, cells])
         for first in (0, 1):
             which = torch.nonzero(a_first == (first == 0))[:, 0]

@@ -1,7 +1,6 @@
 """Any `AutoModelForMaskedLM` as a `MaskedLM`: loaded or in hand, checked, and never changed."""
 
 import inspect
-import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,7 +19,6 @@ from unmask.model.output_layer import (
     at_positions,
     largest_error,
     nearest_layer,
-    tolerated_error,
 )
 from unmask.model.passes import (
     Arrangement,
@@ -67,7 +65,7 @@ class HuggingFaceMaskedLM:
         # whether rows may be padded: some take masks of other kinds only (Dream)
         self.reads_masks = "attention_mask" in inspect.signature(model.forward).parameters
         self._takes_attention_mask = self.reads_masks
-        with self._lock:
+        with lock_of(self.model):
             self._require_eval_mode()
             if self._takes_attention_mask:
                 self._takes_attention_mask = self._needs_attention_mask()
@@ -99,8 +97,8 @@ class HuggingFaceMaskedLM:
         """The output layer, if readouts determine the logits; as the model has it now."""
         if self._layer is None:
             return None
-        if not self._holds_its_layer():
-            with self._lock:
+        if not self._layer.is_current(self.model.get_output_embeddings()):
+            with lock_of(self.model):
                 self._follow_layer()
         return self._layer.embedding
 
@@ -123,7 +121,7 @@ class HuggingFaceMaskedLM:
         """
         config, setting = getattr(self.model, "config", None), "_attn_implementation"
         more = {"output_hidden_states": True, "output_attentions": attention}
-        with self._lock:
+        with lock_of(self.model):
             fused = attention and getattr(config, setting, None) not in (None, "eager")
             changes = [with_setting(config, setting, "eager")] if fused else []
             readouts, output = self._read(ids, positions, *changes, **more)
@@ -133,8 +131,8 @@ class HuggingFaceMaskedLM:
         self, ids: Tensor, positions: Positions, *changes: Change, **more: bool
     ) -> tuple[Tensor, Any]:
         """Readouts (or logits), and the whole output of the pass."""
-        at = self._predicting(positions)
-        with self._lock:
+        at = self._predicting(positions) if self.shift else positions
+        with lock_of(self.model):
             self._require_eval_mode()
             self._verify_length(ids, at)
             if self.output_embedding is None:
@@ -143,22 +141,12 @@ class HuggingFaceMaskedLM:
             readouts, output = self._captured(ids, at, *changes, **more)
             return readouts.float(), output
 
-    def time_of(self, ids: Int[Tensor, "rows length"]) -> dict[str, Tensor]:
-        """The argument that has the share of masks in every row, if the model takes one."""
-        return {} if self.time is None else {self.time: (ids == self.mask_id).float().mean(1)}
-
     def _predicting(self, positions: Any) -> Any:
         """The positions where the tokens at some positions are predicted."""
-        if not self.shift:
-            return positions
         values = positions.flatten().tolist() if isinstance(positions, Tensor) else positions
         if 0 in values:
             raise ClozeError(FIRST_IS_NO_BLANK)
         return positions - 1 if isinstance(positions, Tensor) else [p - 1 for p in positions]
-
-    @property
-    def _lock(self) -> threading.RLock:
-        return lock_of(self.model)
 
     @property
     def _name(self) -> str:
@@ -190,8 +178,8 @@ class HuggingFaceMaskedLM:
             self._require_repeatable(row, whole)
         # readers of these numbers raise where they are not finite
         elif bool(torch.isfinite(own).all()):
-            error = largest_error(embedding, self._captured(row, at)[0], own)
-            if not error <= tolerated_error(own):
+            error, tolerated = largest_error(embedding, self._captured(row, at)[0], own)
+            if not error <= tolerated:
                 self._require_repeatable(row, whole)
                 raise ModelError(
                     f"{self._name} turns a text of {length} tokens into other logits than its "
@@ -200,16 +188,10 @@ class HuggingFaceMaskedLM:
                 )
         self._verified_lengths.add(length)
 
-    def _holds_its_layer(self) -> bool:
-        layer = self._layer
-        if layer is None:
-            return True
-        now = getattr(self.model.get_output_embeddings(), "weight", None)
-        return now is layer.weight and layer.is_current()
-
     def _follow_layer(self) -> None:
         """Read the output layer again, of a model that was trained, loaded or moved since."""
-        if self._holds_its_layer():
+        if self._layer is not None and self._layer.is_current(self.model.get_output_embeddings()):
+            # another thread has
             return
         probe = self._probe_ids()
         own = self._logits(probe)
@@ -228,10 +210,11 @@ class HuggingFaceMaskedLM:
         ids, length = ids.to(self.device), ids.shape[1]
         with_mask = self._takes_attention_mask if mask is None else mask
         options: dict[str, Any] = {"attention_mask": torch.ones_like(ids)} if with_mask else {}
-        options |= {**self.time_of(ids), **more}
+        if self.time is not None:
+            options[self.time] = (ids == self.mask_id).float().mean(1)
         arrangement = self._arrangements.get(length) or Arrangement(self.model)
         output = run_changed(
-            lambda: self.model(input_ids=ids, return_dict=True, **options),
+            lambda: self.model(input_ids=ids, return_dict=True, **options, **more),
             no_gradients(),
             arrangement.change(),
             *changes,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 # the same for every row, or one set of positions per row
 Positions = Sequence[int] | Int[Tensor, "rows positions"]
@@ -48,7 +48,6 @@ class FollowedLayer:
     """An output embedding, and whether it still is what the model's parameters hold."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self.weight = weight
         self._parameters = [weight] if bias is None else [weight, bias]
         self._used = [own.detach().float() for own in self._parameters]
         self.embedding = OutputEmbedding(self._used[0], None if bias is None else self._used[1])
@@ -56,8 +55,10 @@ class FollowedLayer:
         self._versions = [_version(own) for own in self._parameters]
         self._samples = [_sampled(own).clone() for own in self._parameters]
 
-    def is_current(self) -> bool:
-        """Whether no parameter has moved or changed since."""
+    def is_current(self, layer: nn.Module) -> bool:
+        """Whether it is this module's, and no parameter has moved or changed since."""
+        if getattr(layer, "weight", None) is not self._parameters[0]:
+            return False
         for number, own in enumerate(self._parameters):
             if (own.data_ptr(), own.shape) != self._places[number]:
                 return False
@@ -88,16 +89,13 @@ def nearest_layer(
     The nearest, not the first within the limit: a small bias would be dropped unnoticed.
     """
     layers = [FollowedLayer(weight, bias) for bias in biases]
-    errors = [largest_error(layer.embedding, readouts, own) for layer in layers]
+    errors = [largest_error(layer.embedding, readouts, own)[0] for layer in layers]
     best = min(range(len(layers)), key=errors.__getitem__)
-    return layers[best] if errors[best] <= tolerated_error(own) else None
+    error, tolerated = largest_error(layers[best].embedding, readouts, own)
+    return layers[best] if error <= tolerated else None
 
 
-def largest_error(embedding: OutputEmbedding, readouts: Tensor, own: Tensor) -> float:
-    """How far reconstructed logits are from the model's own."""
-    return float((embedding.logits(readouts.float()) - own.float()).abs().max())
-
-
-def tolerated_error(own: Tensor) -> float:
-    """How far they may be: what rounding in the model's precision explains."""
-    return _TOLERANCE.get(own.dtype, 5e-5) * (1 + float(own.abs().max()))
+def largest_error(embedding: OutputEmbedding, readouts: Tensor, own: Tensor) -> tuple[float, float]:
+    """How far reconstructed logits are from the model's own, and how far rounding explains."""
+    error = float((embedding.logits(readouts.float()) - own.float()).abs().max())
+    return error, _TOLERANCE.get(own.dtype, 5e-5) * (1 + float(own.abs().max()))

@@ -168,7 +168,10 @@ class Arrangement:
         def restore() -> None:
             silence.undo()
             # attributes alone do not count: models keep what they computed for a length in them
-            if all(_same(owner, earlier) for owner, earlier in kept):
+            if all(
+                owner.keys() == earlier.keys() and all(owner[n] is earlier[n] for n in owner)
+                for owner, earlier in kept
+            ):
                 # nothing, or it is put back already
                 self._replaced = self._replaced or []
                 return
@@ -186,7 +189,3 @@ class Arrangement:
     def _put(self, *, after: bool = False) -> None:
         for owner, name, before, replacement in self._replaced or ():
             owner[name] = replacement if after else before
-
-
-def _same(owner: dict[str, Any], earlier: dict[str, Any]) -> bool:
-    return len(owner) == len(earlier) and all(owner.get(name) is earlier[name] for name in earlier)

@@ -59,15 +59,11 @@ class JointRequest:
     """Constructions of the blanks of one text, each with its options: nothing has run."""
 
     cloze: Cloze
+    blanks: int
     methods: Mapping[str, Given]
     support: object
     settings: Settings
     provenance: Mapping[str, object]
-
-    @property
-    def blanks(self) -> int:
-        """How many blanks the text has."""
-        return len(self.cloze.positions)
 
     def of_tables(self) -> list[str]:
         """The constructions that cannot score fills one by one."""
@@ -102,8 +98,8 @@ def joint_request(
     provenance: Mapping[str, object],
 ) -> JointRequest:
     """Constructions that were checked, of a text; raises where its blanks or support do not fit."""
-    request = JointRequest(cloze, methods, support, settings or Settings(), provenance)
-    blanks = request.blanks
+    blanks, settings = len(cloze.positions), settings or Settings()
+    request = JointRequest(cloze, blanks, methods, support, settings, provenance)
     if isinstance(support, Sketch) and blanks == 2:
         check_sketched(list(methods))
     if cloze.widths is not None and isinstance(support, Mapping):

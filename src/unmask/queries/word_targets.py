@@ -7,29 +7,29 @@ across them needs a stated prior over the number of pieces.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.arguments import real_number, whole_number
-from unmask.constructions import construction
+from unmask.constructions import check_options, construction
 from unmask.errors import ClozeError, MethodError, SupportError
-from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import LazyOrders
-from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
 from unmask.printable import listed, quoted
+from unmask.queries.joint_model import JointModel
 from unmask.settings import Settings
 from unmask.tables.blank_reader import BlankReader
 from unmask.tables.elicited import masked_distributions
 from unmask.tables.proposals import choose_axes
 from unmask.tables.sizes import rows_of_a_fill
 from unmask.text.candidates import check_blanks
-from unmask.text.cloze import Cloze, Tokenizer
-from unmask.text.support import Support, Token
+from unmask.text.cloze import Cloze
+from unmask.text.support import Token
 from unmask.text.word_pieces import Candidate, pieces_in_context
 
 # words for a blank: the same for all, a list for each, or by blank
@@ -61,41 +61,32 @@ class WordFill:
         return math.exp(self.log_prob + self.log_prior)
 
 
-@dataclass(frozen=True)
-class WordQuestion:
-    """A text, its model and settings: the request for words in its blanks."""
-
-    model: MaskedLM
-    tokenizer: Tokenizer
-    whole: Support
-    cloze: Cloze
-    settings: Settings
-    max_length: int | None
-
-
 def fill_targets(
-    request: WordQuestion,
+    lm: JointModel,
+    cloze: Cloze,
     targets: Targets,
     *,
     method: str,
     piece_prior: PiecePrior | None,
-    joint_of: Callable[[Cloze], Joint],
+    settings: Settings | None,
+    options: Mapping[str, Any],
 ) -> list[WordFill]:
     """Every combination of targets, likeliest first.
 
     Blanks without any take tokens that the model proposes. Probabilities are over whole
     vocabularies: a word competes with everything that could stand there. `orders` scores any number
     of pieces from a few rows; `mlm` from one, as if pieces were independent; other constructions
-    take two pieces in all, from the `joint_of` each text.
+    take two pieces in all, from the joint of each text.
     """
-    blanks = len(request.cloze.blank_widths)
+    check_options(method, options)
+    if options and not construction(method).needs((2, 2), {}).whole:
+        raise MethodError(f"{method} of targets takes no option {quoted(next(iter(options)))}")
+    blanks, how = len(cloze.blank_widths), settings or Settings()
     words_of = targets_by_blank(targets, blanks)
     count = _proposals(blanks - len(words_of))
     candidates = [
         _candidates(
-            request,
-            blank,
-            words_of[blank] if blank in words_of else _proposed(request, blank, count),
+            lm, cloze, blank, words_of.get(blank) or _proposed(lm, cloze, blank, count, how)
         )
         for blank in range(blanks)
     ]
@@ -103,17 +94,17 @@ def fill_targets(
     priors = [_log_priors(piece_prior, words, blank) for blank, words in enumerate(candidates)]
     fills: list[WordFill] = []
     for widths, together in _by_widths(candidates):
-        cloze = request.cloze.with_widths(widths)
-        if request.max_length is not None and len(cloze) > request.max_length:
+        wide = cloze.with_widths(widths)
+        if lm.max_length is not None and len(wide) > lm.max_length:
             raise ClozeError(
-                f"with blanks of {', '.join(map(str, widths))} tokens the text has {len(cloze)}; "
-                f"this model takes at most {request.max_length}"
+                f"with blanks of {', '.join(map(str, widths))} tokens the text has {len(wide)}; "
+                f"this model takes at most {lm.max_length}"
             )
         ids = torch.tensor([[i for word in fill for i in word.ids] for fill in together])
-        log_probs = _log_probs(request, cloze, ids, method, joint_of)
+        log_probs = _log_probs(lm, wide, ids, method, how, options)
         log_prior = sum(prior[width] for prior, width in zip(priors, widths, strict=True))
         fills += [
-            WordFill(fill, cloze, log_prob, log_prior)
+            WordFill(fill, wide, log_prob, log_prior)
             for fill, log_prob in zip(together, log_probs.tolist(), strict=True)
         ]
     return sorted(fills, key=lambda fill: -(fill.log_prob + fill.log_prior))
@@ -124,23 +115,27 @@ def _proposals(blanks: int) -> int:
     return _PROPOSALS if blanks < 2 else max(2, int(_PROPOSED_FILLS ** (1 / blanks) + 1e-9))
 
 
-def _proposed(request: WordQuestion, blank: int, count: int) -> list[int]:
-    spec = {blank: min(count, len(request.whole))}
-    narrow = request.cloze.one_token_each()
-    axes = choose_axes(request.model, request.whole, narrow, spec, request.settings)
+def _proposed(
+    lm: JointModel, cloze: Cloze, blank: int, count: int, settings: Settings
+) -> list[int]:
+    spec = {blank: min(count, lm.model.vocabulary_size)}
+    axes = choose_axes(lm.model, lm.support(), cloze.one_token_each(), spec, settings)
     return [int(token) for token in axes.supports[blank].ids]
 
 
-def _candidates(request: WordQuestion, blank: int, words: Sequence[Token]) -> list[Candidate]:
+def _candidates(
+    lm: JointModel, cloze: Cloze, blank: int, words: Sequence[Token]
+) -> list[Candidate]:
     try:
-        candidates = pieces_in_context(request.tokenizer, request.cloze, blank, words)
+        candidates = pieces_in_context(lm.tokenizer, cloze, blank, words)
     except SupportError as error:
         raise SupportError(f"blank {blank}: {error}") from None
+    size = lm.model.vocabulary_size
     for word in candidates:
-        if max(word.ids) >= len(request.whole):
+        if max(word.ids) >= size:
             raise SupportError(
                 f"blank {blank}: the tokenizer has a token for {quoted(word.word)}, but the model "
-                f"has {len(request.whole):,} tokens; resize its embeddings"
+                f"has {size:,} tokens; resize its embeddings"
             )
     return candidates
 
@@ -171,19 +166,19 @@ def _by_widths(
 
 
 def _log_probs(
-    request: WordQuestion,
+    lm: JointModel,
     cloze: Cloze,
     ids: Int[Tensor, "fills positions"],
     method: str,
-    joint_of: Callable[[Cloze], Joint],
+    settings: Settings,
+    options: Mapping[str, Any],
 ) -> Float[Tensor, " fills"]:
-    positions, chosen = len(cloze.positions), construction(method)
-    whole = (request.whole,) * positions
-    if chosen.without_tables({}) or positions == 1:
-        reader = BlankReader(RowReader(request.model, request.settings), cloze, whole)
-        return LazyOrders(reader).scores_of(ids)
+    positions, reader = len(cloze.positions), RowReader(lm.model, settings)
+    whole = (lm.support(),) * positions
+    if construction(method).without_tables({}) or positions == 1:
+        return LazyOrders(BlankReader(reader, cloze, whole)).scores_of(ids)
     if method == "mlm":
-        masked = masked_distributions(RowReader(request.model, request.settings), cloze, whole)
+        masked = masked_distributions(reader, cloze, whole)
         each = [log_p.cpu()[ids[:, blank]] for blank, (log_p, _) in enumerate(masked)]
         return torch.stack(each).sum(dim=0)
     if positions > 2:
@@ -191,7 +186,7 @@ def _log_probs(
             f"{method} of words takes two pieces in all, and some have {positions} together; "
             "use method 'orders', which takes any number"
         )
-    joint = joint_of(cloze)
+    joint = lm.joint(cloze, method=method, support="vocabulary", settings=settings, **options)
     return torch.tensor([joint.log_prob(*fill) for fill in ids.tolist()], dtype=torch.float64)
 
 

@@ -76,15 +76,16 @@ def by_information(
         found[number][:, at[:, None], at] = torch.stack([values, variances])
         passes[number] += rows
     return [
-        _averaged(question, options, *numbers, rows)
+        _averaged(question, options, numbers, rows)
         for question, numbers, rows in zip(questions, found, passes, strict=True)
     ]
 
 
 def _averaged(
-    question: MapQuestion, options: MapOptions, values: Tensor, variances: Tensor, passes: int
+    question: MapQuestion, options: MapOptions, numbers: Tensor, passes: int
 ) -> MeasuredMap:
     """Both directions averaged, in bits, of pairs that are near enough."""
+    values, variances = numbers
     bits, far = 2 * math.log(2), torch.ones_like(values, dtype=torch.bool)
     for one, other in options.pairs(question):
         far[one, other] = far[other, one] = False
