@@ -243,7 +243,7 @@ def test_an_interrupt_while_a_model_is_loaded_leaves_nothing_behind():
 
 
 # an answer takes so many hooked passes
-@pytest.mark.parametrize("number", (1, 2))
+@pytest.mark.parametrize("number", [1, 2])
 def test_an_interrupt_right_after_a_hook_is_registered_leaves_no_hook(
     monkeypatch: pytest.MonkeyPatch, number: int
 ):
