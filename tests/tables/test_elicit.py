@@ -69,8 +69,9 @@ def test_one_context_takes_one_row():
     model = RememberingLM()
     elicited = source(model, (A, B))
     a_given_b, b_given_a = both(source(RememberingLM(), (A, B)))
-    torch.testing.assert_close(elicited.log_given(0, [3])[0], a_given_b[:, 3], atol=1e-6, rtol=0)
-    torch.testing.assert_close(elicited.log_given(1, [1])[0], b_given_a[1], atol=1e-6, rtol=0)
+    of_a, of_b = elicited.log_rows(([3], ()))[0], elicited.log_rows(((), [1]))[1]
+    torch.testing.assert_close(of_a[0], a_given_b[:, 3], atol=1e-6, rtol=0)
+    torch.testing.assert_close(of_b[0], b_given_a[1], atol=1e-6, rtol=0)
     assert model.asked == [([filled(4, 6)], [2]), ([filled(2, 0)], [4])]
 
 
@@ -241,7 +242,7 @@ def test_single_rows_with_a_number_that_is_not_finite_are_refused(value: float):
     with pytest.raises(NumericsError, match="not finite"):
         source(model).masked()
     with pytest.raises(NumericsError, match="not finite"):
-        source(model).log_given(0, [MASK])
+        source(model).log_rows(([MASK], ()))
     with pytest.raises(NumericsError, match="not finite"):
         masked_distributions(RowReader(model, Settings()), Cloze("", CLOZE.ids, (4,)), [WHOLE])
 

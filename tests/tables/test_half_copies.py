@@ -20,7 +20,9 @@ def kept(dtype: torch.dtype) -> unmask.PairTables:
     """Tables whose copies have this precision: the memory limit and the settings decide."""
     limit = {torch.float64: 24, torch.float32: 16, torch.bfloat16: 12}[dtype] * CELLS
     settings = unmask.Settings(memory_limit=limit, half_tables=dtype == torch.bfloat16)
-    return unmask.PairTables(EXAMPLE.tables().source, settings)
+    tables = EXAMPLE.tables()
+    tables.settings = settings
+    return tables
 
 
 @pytest.mark.parametrize("dtype", ROUNDING)
@@ -59,7 +61,6 @@ def test_joints_move_by_a_few_roundings(method: str, dtype: torch.dtype) -> None
 
 
 def test_what_does_not_fit_is_computed_anew_in_every_sweep() -> None:
-    source = EXAMPLE.tables().source
     # logits are dense here: 8 bytes per cell
     for limit, half, dtype in [
         (24, False, torch.float64),
@@ -70,7 +71,8 @@ def test_what_does_not_fit_is_computed_anew_in_every_sweep() -> None:
         (11, True, None),
     ]:
         settings = unmask.Settings(memory_limit=limit * CELLS, half_tables=half)
-        tables = unmask.PairTables(source, settings)
+        tables = EXAMPLE.tables()
+        tables.settings = settings
         tables.both()
         copies = probabilities(tables).copies
         assert (None if copies is None else copies[0].dtype) == dtype, (limit, half)
@@ -89,8 +91,8 @@ def test_divergences_are_near_those_of_exact_tables(method: str) -> None:
 def test_compatible_conditionals_stay_compatible() -> None:
     log_joint = torch.from_numpy(np.random.default_rng(2).normal(0, 3, (60, 40)))
     logits = unmask.DenseLogits(log_joint.float())
-    source = unmask.PairTables.from_logits(logits, logits).source
-    tables = unmask.PairTables(source, unmask.Settings(half_tables=True))
+    tables = unmask.PairTables.from_logits(logits, logits)
+    tables.settings = unmask.Settings(half_tables=True)
     bits = unmask.construct("log-pool", tables).incompatibility()
     assert bits is not None
     assert bits < 2e-5

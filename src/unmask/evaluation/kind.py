@@ -18,7 +18,7 @@ from unmask.joints.joint import Joint
 from unmask.joints.metrics import pair_metrics
 from unmask.language_model import LanguageModel
 from unmask.printable import describe
-from unmask.queries.sketched import joints_at, tables_of
+from unmask.queries.sketched import joints_at
 from unmask.settings import Settings, Sketch
 
 # the column of a unit's rows that holds the masked pair
@@ -141,7 +141,7 @@ class Evaluate(Kind):
             seed = int(sha256([self.sketch.seed, example.id])[:15], 16)
             sketch = replace(self.sketch, seed=seed)
             joints, pair = joints_at(methods, tables, sketch, (first, second))
-            tables = tables_of(pair)
+            tables = pair.tables()
             of_a_sketch = {
                 name: _errors(name, joint, (first, second), pair.forward_passes)
                 for name, joint in joints.items()

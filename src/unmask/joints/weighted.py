@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unmask.joints.forms import Form, Product
 from unmask.lazy import computed_once
-from unmask.tables.sampled import Numbers, Sampled, Vectors
+from unmask.tables.sampled import Entropies, Numbers, Sampled, Vectors
 
 Table = Float[Tensor, "a b"]
 
@@ -70,20 +70,38 @@ class Weighted:
         return log_masses - log_total - self.sampled.log_weights[blank]
 
     @computed_once
-    def entropies(self) -> tuple[Numbers, Numbers, Numbers]:
+    def entropies(self) -> Entropies:
         """Of each blank and of both, in nats, from the cells."""
         spread, each = [], []
         for sums, log_weights in zip(self._log_sums, self.sampled.log_weights, strict=True):
             log_masses = sums - self.log_normalizers[:, None]
             masses = log_masses.exp()
+            # the mass of a token is spread over as many as it stands for
             spread.append((masses * log_weights).sum(dim=1))
             each.append(spread[-1] - (masses * log_masses).sum(dim=1))
-        of_cells = []
+        return torch.stack([*each, self._cell_entropies() + spread[0] + spread[1]])
+
+    def _cell_entropies(self) -> Numbers:
+        """Of the masses of cells, as they are."""
+        if len(self._terms) == 1:
+            return self.log_normalizers - self._terms[0].mean_scores(self.log_normalizers)
+        entropies = []
         for number, log_normalizer in enumerate(self.log_normalizers):
             # what has no mass adds nothing
             log_p = (self.scores(number) - log_normalizer).clamp(min=-1e4)
-            of_cells.append(-(log_p.exp() * log_p).sum())
-        return each[0], each[1], torch.stack(of_cells) + spread[0] + spread[1]
+            entropies.append(-(log_p.exp() * log_p).sum())
+        return torch.stack(entropies)
+
+
+def missing_entropies(sampled: Sampled, of_rows: Entropies) -> Entropies:
+    """The entropies of both factorisations from whole rows, less those of their cells."""
+    first, second = (masses.log() for masses in sampled.masses)
+    factorisations = (
+        Product((1.0, 0.0), (second[:, None],)),
+        Product((0.0, 1.0), (first[:, :, None],)),
+    )
+    of_cells = [Weighted(product, sampled).entropies for product in factorisations]
+    return of_rows - (of_cells[0] + of_cells[1]) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,25 +162,38 @@ class _Term:
     def log_sums(self) -> tuple[Vectors, Vectors]:
         """Log-sums over the other blank."""
         shared = self.shared.exp()
-        tops = [
-            torch.stack(list(one)).amax(dim=(0, 2))[:, None]
-            for one in (self.by_row, self.by_column)
-        ]
         sums = [torch.zeros_like(self.by_row[0]), torch.zeros_like(self.by_column[0])]
-        for (in_a, column), (in_b, row) in self._blocks():
-            left = torch.where(in_a, (row - tops[0]).exp(), 0.0)
-            right = torch.where(in_b, (column - tops[1]).exp(), 0.0)
+        for (_, left), (_, right) in self._blocks():
             sums[0] += left * (right @ shared.T)
             sums[1] += right * (left @ shared)
-        first, second = (total.log() + tops[0] + tops[1] for total in sums)
+        first, second = (total.log() + self._tops[0] + self._tops[1] for total in sums)
         return first, second
 
-    def _blocks(self) -> Iterator[tuple[tuple[Tensor, Vectors], tuple[Tensor, Vectors]]]:
-        """Heads and tails of rows with the columns' part, by heads and tails of columns."""
+    def mean_scores(self, log_normalizers: Numbers) -> Numbers:
+        """The mean score of a cell."""
+        shared = self.shared.exp()
+        scored, total = shared * self.shared, torch.zeros_like(log_normalizers)
+        for (row, left), (column, right) in self._blocks():
+            from_rows = row * (right @ shared.T) + right @ scored.T
+            total += (left * from_rows).sum(dim=1)
+            total += (right * column * (left @ shared)).sum(dim=1)
+        return total * (self._tops[0] + self._tops[1])[:, 0].sub(log_normalizers).exp()
+
+    @property
+    def _tops(self) -> list[Vectors]:
+        """The largest parts of rows and of columns, which keep exponentials in range."""
+        both = self.by_row, self.by_column
+        return [torch.stack(list(one)).amax(dim=(0, 2))[:, None] for one in both]
+
+    def _blocks(self) -> Iterator[tuple[tuple[Vectors, Vectors], tuple[Vectors, Vectors]]]:
+        """Heads and tails of rows by those of columns: their parts of scores, and exponentials."""
+        tops = self._tops
         for in_a, column in zip((~self.tails[0], self.tails[0]), self.by_column, strict=True):
             for in_b, row in zip((~self.tails[1], self.tails[1]), self.by_row, strict=True):
                 if bool(in_a.any()) and bool(in_b.any()):
-                    yield (in_a, column), (in_b, row)
+                    left = torch.where(in_a, (row - tops[0]).exp(), 0.0)
+                    right = torch.where(in_b, (column - tops[1]).exp(), 0.0)
+                    yield (row, left), (column, right)
 
 
 def _products(form: Form) -> list[Product]:

@@ -14,20 +14,19 @@ from unmask.joints.agreement import Agreement
 from unmask.joints.engine import Engine
 from unmask.joints.joint import Joint
 from unmask.joints.sketched import Sketched, spread
-from unmask.joints.weighted import Weighted
+from unmask.joints.weighted import Weighted, missing_entropies
+from unmask.lazy import computed_once
 from unmask.queries.cost import Cost
 from unmask.settings import Settings, Sketch
-from unmask.tables.law import Law
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.sketch import NO_PROBES, Probes, SketchedPair
+from unmask.tables.sampled import Entropies
+from unmask.tables.sketch import NO_PROBES, REPLICATES, Probes, SketchedPair
 
 # contexts per blank of the first sketch, and how much larger every further one is: on dev pairs
 # the error bars of smaller ones were too short
 _FIRST_SIZE, _GROWTH = 100, 1.6
 # as many contexts per blank as the fewest passes give: of a few, an error cannot be estimated
 _FEWEST = 50
-# a relative residual of the law below which it is solved
-_RESIDUAL = 1e-8
 # the fills whose standard errors are held to the precision
 _LISTED = 10
 # tables of pairs of contexts that are held at once
@@ -110,7 +109,7 @@ def precise_joints(
     times_reached = 0
     for size in _sizes(least, limit):
         pair.grow(size)
-        if not _is_built(size, limit, sketch):
+        if sketch.precision is None and size < limit:
             continue
         builts = [_Built.of(pair, name, options) for name, options in methods.items()]
         joints = {built.method: built.joint() for built in builts}
@@ -138,39 +137,22 @@ def _sizes(least: int, limit: int) -> Iterator[int]:
     yield limit
 
 
-def _is_built(size: int, limit: int, sketch: Sketch) -> bool:
-    """Whether joints and their errors are computed at this size, or it only grows further."""
-    return sketch.precision is not None or size == limit
-
-
-def joint_at(
-    method: str, whole: PairTables, sketch: Sketch, fill: tuple[int, int]
-) -> tuple[Joint, SketchedPair]:
-    """The joint of a sketch of all its passes that holds one fill, and that sketch.
-
-    Without error bars, which take longer than the joint: for means over many texts, whose spread
-    says how far they can be trusted.
-    """
-    certain = [[axis.index(one)] for axis, one in zip(whole.supports, fill, strict=True)]
-    pair = SketchedPair(whole, seed=sketch.seed, given=certain, replicates=0)
-    most = min(_most_contexts(whole.shape, sketch, whole.settings, 1), max(whole.shape))
-    for size in _sizes(_FEWEST, most):
-        pair.grow(size)
-    return _Built.of(pair, method, {}).joint(), pair
-
-
 def joints_at(
     methods: Mapping[str, Mapping[str, object]],
     whole: PairTables,
     sketch: Sketch,
     fill: tuple[int, int],
+    *,
+    replicates: int = REPLICATES,
 ) -> tuple[dict[str, Joint], SketchedPair]:
     """The joints of a sketch that is precise at one fill, given by its ids, and that sketch.
 
     All of them are read from its masses, those too that need no table: so their sums are known.
+    Error bars, for which replicates serve, take longer than a joint: a mean over many texts, whose
+    spread says how far it can be trusted, does without.
     """
-    certain = [[axis.index(one)] for axis, one in zip(whole.supports, fill, strict=True)]
-    pair = SketchedPair(whole, seed=sketch.seed, given=certain)
+    certain = [[axis.index(token)] for axis, token in zip(whole.supports, fill, strict=True)]
+    pair = SketchedPair(whole, seed=sketch.seed, given=certain, replicates=replicates)
     # at a certain fill the others are exact: they do not decide how large a sketch must be
     growing = needs_sketch(methods, whole.shape) or list(methods)
     joints = precise_joints({name: methods[name] for name in growing}, pair, sketch, fill)
@@ -204,21 +186,6 @@ def _error(built: "_Built", joint: Joint, fill: tuple[int, int] | None) -> float
         return float(spread(built.log_probs(fill)))
     errors = [one.error or 0.0 for one in joint.top(min(_LISTED, math.prod(joint.shape)))]
     return math.sqrt(math.fsum(error**2 for error in errors) / len(errors))
-
-
-def tables_of(pair: SketchedPair) -> PairTables:
-    """The tables of a sketch, with estimates of their law and of J from whole rows."""
-    sampled = pair.sampled()
-    log_a, log_b = (masses[0].log() for masses in sampled.masses)
-    residual = float(sampled.residuals[0])
-    law = Law(
-        (log_b[None], log_a[:, None]),
-        passes=0,
-        residual=residual,
-        converged=residual < _RESIDUAL,
-        incompatibility=lambda: float(sampled.incompatibility()),
-    )
-    return pair.tables(law)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +240,7 @@ class _Built:
             diagnostics={
                 "tables": "dense",
                 "passes": 0,
-                "converged": self._is_solved(),
+                "converged": sampled.is_solved(self.number),
                 "residual": float(sampled.residuals[self.number]),
             },
             agreement=self._agreement,
@@ -292,31 +259,30 @@ class _Built:
         ]
         return self.weighted.log_probs(torch.tensor([cell]))[:, 0]
 
-    def _is_solved(self) -> bool:
-        return float(self.weighted.sampled.residuals[self.number]) < _RESIDUAL
-
     def _agreement(self) -> Agreement | None:
-        if not self._is_solved():
+        if not self.pair.sampled().is_solved(self.number):
             return None
         some = slice(self.number, self.number + 1)
         return Agreement(float(self.pair.sampled().incompatibility(some)))
 
+    @computed_once
+    def missing(self) -> Entropies:
+        """What the entropies of the first blank, the second and both lack in the cells."""
+        sampled = self.pair.sampled()
+        return missing_entropies(sampled, self.pair.entropies)
+
     def summaries(self) -> dict[str, Tensor]:
         """Entropy and mutual information in nats, and J in bits, under every weighting."""
-        missing, cells = self.pair.missing_entropies, self.weighted.entropies
-        entropy = cells[2] + missing.both
-        alone = cells[0] + missing.blanks[0] + cells[1] + missing.blanks[1]
+        first, second, both = self.weighted.entropies + self.missing
         return {
-            "entropy": entropy,
-            "mutual_information": (alone - entropy).clamp(min=0.0),
+            "entropy": both,
+            "mutual_information": (first + second - both).clamp(min=0.0),
             "incompatibility": self.pair.sampled().incompatibilities,
         }
 
     def missing_entropy(self, axes: Sequence[int]) -> float:
         """What the entropy of some blanks lacks in the cells of the sketch."""
-        missing = self.pair.missing_entropies
-        values = missing.both if len(axes) == 2 else missing.blanks[axes[0]]
-        return float(values[self.number])
+        return float(self.missing[2 if len(axes) == 2 else axes[0], self.number])
 
     def replicates(self) -> Iterator[Joint]:
         """The joint as other samples might have given it; a replicate has none of its own."""

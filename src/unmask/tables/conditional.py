@@ -16,6 +16,8 @@ from torch import Tensor
 from unmask.errors import NumericsError
 from unmask.logspace import log_sum_exp_by_column, log_zeros, row_blocks
 
+EVERY = slice(None)
+
 
 @dataclass(frozen=True, eq=False)
 class DenseLogits:
@@ -33,13 +35,9 @@ class DenseLogits:
         """Where the cells live."""
         return self.values.device
 
-    def block(self, rows: slice) -> Float[Tensor, "block b"]:
-        """Some rows, over all columns."""
-        return self.values[rows]
-
-    def column(self, b: int) -> Float[Tensor, " a"]:
-        """One column."""
-        return self.values[:, b]
+    def block(self, rows: slice, columns: slice = EVERY) -> Float[Tensor, "block some"]:
+        """Some rows, over all columns or some."""
+        return self.values[rows, columns]
 
     def dense(self) -> "DenseLogits":
         """Themselves."""
@@ -69,32 +67,22 @@ class FactoredLogits:
         """Where the factors live."""
         return self.left.device
 
-    def block(self, rows: slice) -> Float[Tensor, "block b"]:
-        """Some rows, over all columns: one GEMM."""
-        left = self.left[rows]
-        return self._written(rows, left.new_empty(len(left), len(self.right)))
-
-    def _written(self, rows: slice, tile: Float[Tensor, "block b"]) -> Float[Tensor, "block b"]:
-        """The same, written where there is room for it."""
-        torch.mm(self.left[rows], self.right.T, out=tile)
+    def block(
+        self, rows: slice, columns: slice = EVERY, out: Tensor | None = None
+    ) -> Float[Tensor, "block some"]:
+        """Some rows, over all columns or some: one GEMM, written to `out` if that is given."""
+        tile = torch.mm(self.left[rows], self.right[columns].T, out=out)
         if self.bias_a is not None:
             tile += self.bias_a[rows, None]
         if self.bias_b is not None:
-            tile += self.bias_b
+            tile += self.bias_b[columns]
         return tile
-
-    def column(self, b: int) -> Float[Tensor, " a"]:
-        """One column."""
-        column = self.left @ self.right[b]
-        if self.bias_a is not None:
-            column += self.bias_a
-        return column if self.bias_b is None else column + self.bias_b[b]
 
     def dense(self) -> DenseLogits:
         """The same with every cell in memory: 4 bytes x V x V."""
         values = torch.empty(self.shape, dtype=torch.float32, device=self.device)
         for rows in row_blocks(*self.shape):
-            self._written(rows, values[rows])
+            self.block(rows, out=values[rows])
         return DenseLogits(values)
 
 
@@ -137,9 +125,7 @@ class ConditionalTable:
 
     def log_prob_at(self, context: int) -> Float[Tensor, " outcomes"]:
         """The whole distribution given one context."""
-        one = slice(context, context + 1)
-        row = self.logits.block(one)[0] if self.given == "a" else self.logits.column(context)
-        return row.double() - self.log_normalizer[context]
+        return self._line(context, of_row=self.given == "a") - self.log_normalizer[context]
 
     def log_prob_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts outcomes"]:
         """The whole distribution given each of some contexts, a row each."""
@@ -147,9 +133,13 @@ class ConditionalTable:
 
     def log_prob_of(self, outcome: int) -> Float[Tensor, " contexts"]:
         """How likely each context makes one outcome."""
-        one = slice(outcome, outcome + 1)
-        row = self.logits.block(one)[0] if self.given == "b" else self.logits.column(outcome)
-        return row.double() - self.log_normalizer
+        return self._line(outcome, of_row=self.given == "b") - self.log_normalizer
+
+    def _line(self, place: int, *, of_row: bool) -> Float[Tensor, " size"]:
+        """The logits of one row, or of one column."""
+        one = slice(place, place + 1)
+        block = self.logits.block(one) if of_row else self.logits.block(EVERY, one)
+        return block.flatten().double()
 
     def dense(self) -> "ConditionalTable":
         """The same table with every cell in memory: 4 bytes x V x V."""

@@ -5,14 +5,14 @@ protocol and nothing of transformers.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.errors import MemoryLimitError
-from unmask.logspace import row_blocks
+from unmask.lazy import computed_once
 from unmask.model.devices import for_float64
 from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass
 from unmask.printable import readable_bytes
@@ -35,6 +35,7 @@ class ElicitedSource:
     ) -> None:
         first, second = supports
         self.supports = first, second
+        self.shape = len(first), len(second)
         self.reader, self._model, self._cloze = reader, reader.model, cloze
         self._provenance = dict(provenance or {})
         self._storage: Storage | None = None
@@ -72,7 +73,7 @@ class ElicitedSource:
         """One blank read under every token of the other."""
         contexts, embedding = self.supports[1 - outcome].ids, self._model.output_embedding
         device, outcomes, width = for_float64(self._model.device), None, None
-        shape, settings = [len(axis) for axis in self.supports], self.reader.settings
+        shape, settings = self.shape, self.reader.settings
         if embedding is None:
             if (needed := 8 * math.prod(shape)) > settings.memory_limit:
                 raise MemoryLimitError(
@@ -88,9 +89,25 @@ class ElicitedSource:
             by_context = torch.empty(len(contexts), width, device=device)
 
         def keep(batch: slice, readouts: Tensor) -> None:
-            by_context[batch] = readouts if outcomes is None else readouts[:, outcomes]
+            read = readouts[:, 0]
+            by_context[batch] = read if outcomes is None else read[:, outcomes]
 
-        self._each_context(outcome, contexts, keep)
+        tokens, position = contexts.to(self._model.device), self._cloze.positions[1 - outcome]
+
+        def written(batch: slice) -> Int[Tensor, "rows length"]:
+            rows = self._row.repeat(batch.stop - batch.start, 1)
+            rows[:, position] = tokens[batch]
+            return rows
+
+        self._read_contexts = True
+        self.reader.each_batch(
+            Rows(len(contexts), len(self._cloze), written),
+            [self._cloze.positions[outcome]],
+            keep,
+            what=f"blank {outcome} given blank {1 - outcome}",
+            # both tables in batches of one size, also where their supports differ
+            batch_for=max(self.shape),
+        )
         logits = DenseLogits(values) if embedding is None else self._factored(outcome, by_context)
         self._storage = choose_storage(shape, width=width, settings=settings)
         kept = logits.dense() if self._storage.dense else logits
@@ -109,44 +126,42 @@ class ElicitedSource:
             return FactoredLogits(weight, readouts, bias_a=bias)
         return FactoredLogits(readouts, weight, bias_b=bias)
 
-    def _each_context(
-        self, outcome: int, contexts: Tensor, keep: Callable[[slice, Tensor], None]
-    ) -> None:
-        """One row per context, made where the model runs."""
-        whole = len(contexts) == len(self.supports[1 - outcome])
-        tokens, position = contexts.to(self._model.device), self._cloze.positions[1 - outcome]
+    def log_rows(self, contexts: Sequence[Sequence[int]]) -> list[Float[Tensor, "contexts size"]]:
+        """Of each blank the rows given some tokens of the other, all read in the same batches."""
+        counts = [len(places) for places in contexts]
+        outcome = torch.arange(2).repeat_interleave(torch.tensor(counts))
+        tokens = torch.cat(
+            [
+                axis.ids[torch.tensor(list(places), dtype=torch.long)].cpu()
+                for axis, places in zip(reversed(self.supports), contexts, strict=True)
+            ]
+        )
+        positions = torch.tensor(self._cloze.positions)
+        ids = self._row.cpu().repeat(len(tokens), 1)
+        ids[torch.arange(len(tokens)), positions[1 - outcome]] = tokens.long()
+        device = for_float64(self._model.device)
+        rows = [
+            torch.empty(count, size, dtype=torch.float64, device=device)
+            for count, size in zip(counts, self.shape, strict=True)
+        ]
 
-        def written(batch: slice) -> Int[Tensor, "rows length"]:
-            rows = self._row.repeat(batch.stop - batch.start, 1)
-            rows[:, position] = tokens[batch]
-            return rows
+        def use(which: Tensor, blank: int, log_probs: Tensor) -> None:
+            rows[blank][which - blank * counts[0]] = log_probs
 
         self._read_contexts = True
-        self.reader.each_batch(
-            Rows(len(contexts), len(self._cloze), written),
-            [self._cloze.positions[outcome]],
-            lambda batch, readouts: keep(batch, readouts[:, 0]),
-            what=f"blank {outcome} given blank {1 - outcome}",
-            # both tables in batches of one size, also where their supports differ
-            batch_for=max(map(len, self.supports)) if whole else None,
+        self.reader.distributions(
+            Rows.of(ids),
+            positions.expand(len(tokens), -1),
+            outcome[:, None] == torch.arange(2),
+            self._outcomes,
+            use,
+            what="some contexts of both blanks",
         )
+        return rows
 
-    def log_given(self, outcome: int, contexts: Sequence[int]) -> Float[Tensor, "contexts size"]:
-        """One blank under some tokens of the other: one forward pass each."""
-        places = torch.tensor(list(contexts), dtype=torch.long)
-        tokens = self.supports[1 - outcome].ids[places]
-        shape = (len(places), len(self.supports[outcome]))
-        kept = torch.empty(shape, dtype=torch.float64, device=for_float64(self._model.device))
-
-        outcomes = Outcomes.of(self._model, self.supports[outcome])
-
-        def keep(batch: slice, readouts: Tensor) -> None:
-            for some in row_blocks(len(readouts), self._model.vocabulary_size):
-                where = slice(batch.start + some.start, batch.start + some.stop)
-                kept[where] = outcomes.log_probs(readouts[some])
-
-        self._each_context(outcome, tokens, keep)
-        return kept
+    @computed_once
+    def _outcomes(self) -> list[Outcomes]:
+        return Outcomes.of_each(self._model, self.supports)
 
 
 def masked_distributions(

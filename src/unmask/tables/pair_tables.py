@@ -7,6 +7,7 @@ supplies them, so that nothing runs that is not used. Knows nothing of models.
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -20,7 +21,7 @@ from unmask.tables.conditional import ConditionalTable, DenseLogits, Logits
 from unmask.tables.contexts import MASKED, Contexts
 from unmask.tables.law import Law
 from unmask.tables.protocol import EVERY_ROW
-from unmask.tables.source import MaskedMarginals, StoredSource, TableSource, storage
+from unmask.tables.source import MaskedMarginals, TableSource
 from unmask.text.support import Support
 
 # seconds before a bar appears: short runs need none
@@ -55,18 +56,21 @@ class PairTables:
     """
 
     def __init__(
-        self, source: TableSource, settings: Settings | None = None, *, law: Law | None = None
+        self, source: TableSource | Sequence[Support], settings: Settings | None = None
     ) -> None:
-        self.source = source
-        self.supports: tuple[Support, Support] = source.supports
+        """Tables to be read from a source; with supports in its place, tables yet to be given."""
+        self.source = None if isinstance(source, Sequence) else source
+        first, second = source if isinstance(source, Sequence) else source.supports
+        self.supports: tuple[Support, Support] = first, second
         # rows and columns
-        self.shape = len(self.supports[0]), len(self.supports[1])
+        self.shape = len(first), len(second)
         self.settings = settings or Settings()
         self._last_tile: Tile | None = None
         self._elicited: dict[int, ConditionalTable] = {}
+        self._provenance: Mapping[str, object] = {}
         self._remembered: dict[str, object] = {}
         # solved when it is first needed, unless a sketch has estimated it
-        self.law = law
+        self.law: Law | None = None
 
     @classmethod
     def from_logits(
@@ -78,9 +82,8 @@ class PairTables:
         marginals: MaskedMarginals | None = None,
         provenance: Mapping[str, object] | None = None,
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
-        law: Law | None = None,
     ) -> "PairTables":
-        """Tables from raw logits, both laid out [a, b]; with their law, if it was estimated."""
+        """Tables from raw logits, both laid out [a, b]."""
         if logits_a_given_b.shape != logits_b_given_a.shape:
             raise UnmaskError(
                 f"both tables are laid out [a, b], but their shapes are "
@@ -93,19 +96,24 @@ class PairTables:
                 f"supports of {len(axes[0])} and {len(axes[1])} tokens do not fit tables of "
                 f"{rows} x {columns}"
             )
-        return cls(
-            StoredSource(
-                axes,
-                (
-                    ConditionalTable.from_logits(logits_a_given_b, given="b"),
-                    ConditionalTable.from_logits(logits_b_given_a, given="a"),
-                ),
-                marginals and marginals.fitted((rows, columns), logits_a_given_b.device),
-                provenance or {},
-            ),
-            Settings(memory_limit=memory_limit),
-            law=law,
+        both = (
+            ConditionalTable.from_logits(logits_a_given_b, given="b"),
+            ConditionalTable.from_logits(logits_b_given_a, given="a"),
         )
+        masked = marginals and marginals.fitted((rows, columns), logits_a_given_b.device)
+        return cls(axes, Settings(memory_limit=memory_limit))._given(both, masked, provenance or {})
+
+    def _given(
+        self,
+        both: tuple[ConditionalTable, ConditionalTable],
+        masked: MaskedMarginals | None,
+        provenance: Mapping[str, object],
+    ) -> "PairTables":
+        """These tables, with all that there is of them."""
+        self._elicited, self._provenance = dict(enumerate(both)), provenance
+        if masked is not None:
+            self.__dict__["masked"] = masked
+        return self
 
     def __getstate__(self) -> dict[str, object]:
         """The pickled state: all except the last tile, which only points back here."""
@@ -136,6 +144,11 @@ class PairTables:
     @computed_once
     def masked(self) -> MaskedMarginals:
         """The model's own distributions with both blanks masked."""
+        if self.source is None:
+            raise UnmaskError(
+                "these tables hold no doubly masked distributions, which this construction needs; "
+                "give marginals= when making them, or use log-pool or ag"
+            )
         return self.source.masked()
 
     def both(self) -> tuple[ConditionalTable, ConditionalTable]:
@@ -144,11 +157,11 @@ class PairTables:
 
     def has_masked(self) -> bool:
         """Whether the doubly masked distributions are there, or can be computed."""
-        return not (isinstance(self.source, StoredSource) and self.source.marginals is None)
+        return self.source is not None or "masked" in self.__dict__
 
     def holds_all(self) -> bool:
         """Whether both tables are there, so reading them does not run the model."""
-        return isinstance(self.source, StoredSource) or len(self._elicited) == 2
+        return len(self._elicited) == 2
 
     def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
         """Run the model for the whole tables of some blanks, and with both blanks masked."""
@@ -177,7 +190,8 @@ class PairTables:
             return self.log_masked(outcome)
         if not isinstance(token, int):
             raise UnmaskError("a whole table of two blanks is read by rows: log_given_others")
-        return _laid(self._given(outcome, [token])[0], outcome)
+        given = self.log_b_given if outcome else self.log_a_given
+        return _laid(given([token])[0], outcome)
 
     def log_masked(self, outcome: int) -> Float[Tensor, "_ _"]:
         """log m_t: the model's distribution of a blank with both masked."""
@@ -185,20 +199,29 @@ class PairTables:
 
     def _table(self, outcome: int) -> ConditionalTable:
         if outcome not in self._elicited:
+            assert self.source is not None
             self._elicited[outcome] = self.source.table(outcome)
         return self._elicited[outcome]
 
     def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
         """log q(a | b) for some b, one row each; as many forward passes without the table."""
-        return self._given(0, contexts)
+        return self.log_rows((contexts, ()))[0]
 
     def log_b_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts b"]:
         """log q(b | a) for some a, one row each; as many forward passes without the table."""
-        return self._given(1, contexts)
+        return self.log_rows(((), contexts))[1]
 
-    def _given(self, outcome: int, contexts: Sequence[int]) -> Tensor:
-        whole = self._elicited.get(outcome)
-        return whole.log_prob_given(contexts) if whole else self.source.log_given(outcome, contexts)
+    def log_rows(self, contexts: Sequence[Sequence[int]]) -> list[Float[Tensor, "contexts size"]]:
+        """Both at once, by the blank that is read."""
+        rows = [torch.empty(0, size, dtype=torch.float64) for size in self.shape]
+        unread = [() if t in self._elicited else places for t, places in enumerate(contexts)]
+        if any(unread):
+            assert self.source is not None
+            rows = self.source.log_rows(unread)
+        for t, table in self._elicited.items():
+            if contexts[t]:
+                rows[t] = table.log_prob_given(contexts[t])
+        return rows
 
     def memory_left(self) -> int:
         """Bytes of the limit that dense tables do not take already."""
@@ -235,24 +258,19 @@ class PairTables:
 
     def dense(self) -> "PairTables":
         """The same tables with every cell in memory: 8 bytes x V x V."""
-        marginals = self.masked if self.has_masked() else None
-        return PairTables(
-            StoredSource(
-                self.supports,
-                (self.a_given_b.dense(), self.b_given_a.dense()),
-                marginals,
-                self.diagnostics(),
-            ),
-            self.settings,
-        )
+        masked = self.masked if self.has_masked() else None
+        both = self.a_given_b.dense(), self.b_given_a.dense()
+        return PairTables(self.supports, self.settings)._given(both, masked, self.diagnostics())
 
     def diagnostics(self) -> dict[str, object]:
         """How the tables are stored and what they have cost."""
         table = self._elicited.get(0) or self._elicited.get(1)
         masked = self.__dict__.get("masked")
+        facts = self._provenance if self.source is None else self.source.diagnostics()
+        kept = "dense" if table and isinstance(table.logits, DenseLogits) else "factored"
         return {
-            **self.source.diagnostics(),
-            **({"tables": storage(table)} if table else {}),
+            **facts,
+            **({"tables": kept} if table else {}),
             **({"captured_mass": list(masked.captured)} if masked else {}),
         }
 

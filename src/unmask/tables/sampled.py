@@ -13,7 +13,6 @@ Knows nothing of models, constructions or joints.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Float32, Int
@@ -28,33 +27,23 @@ Step = Callable[[Tensor, Tensor], Tensor]
 Numbers = Float[Tensor, " weightings"]
 Vectors = Float[Tensor, "weightings _"]
 Matrices = Float[Tensor, "weightings _ _"]
+# nats: of the first blank, of the second, and of both together
+Entropies = Float[Tensor, "3 weightings"]
 
 # detailed balance corrects a flow by this factor at most: conditionals may contradict each other
 _TRUSTED = 2.0
-# the law is solved to this relative residual
-_TOLERANCE = 1e-10
+# the law is solved to this relative residual, and counts as solved below the second
+_TOLERANCE, _SOLVED = 1e-10, 1e-8
 _FIRST_STEPS, _SPAN, _MOST_ROUNDS, _SPANNED = 3, 16, 20, 1e-14
 # what a context that was not drawn may add, for a mass as that of a drawn one: bits of J, nats of
 # the entropy of a blank and of both together. Chosen on dev pairs
 _UNSEEN_BITS, _UNSEEN_BLANK, _UNSEEN_BOTH = 0.5, 0.8, 1.1
 # keeps masses that no context supports within the range of float64
 _LEAST = 1e-280
-# the weighting of the sample itself, and all of them
-SAMPLE, EVERY = slice(0, 1), slice(None)
+# the weighting of the sample itself
+SAMPLE = slice(0, 1)
 # tokens of the vocabulary that are read at once, and cells of all weightings
 _BLOCK, _CELLS = 1024, 2**20
-
-
-@dataclass(frozen=True)
-class PairEntropies:
-    """Nats, by weighting: of each blank, and of both together."""
-
-    blanks: tuple[Numbers, Numbers]
-    both: Numbers
-
-    def __sub__(self, other: "PairEntropies") -> "PairEntropies":
-        first, second = (a - b for a, b in zip(self.blanks, other.blanks, strict=True))
-        return PairEntropies((first, second), self.both - other.both)
 
 
 class Sampled:
@@ -78,8 +67,6 @@ class Sampled:
         self.log_weights, self._signs = log_weights, signs
         self.given = [log.exp() for log in log_given]
         self._weights = [log.exp() for log in log_weights]
-        self._heads = [side.certain for side in sides]
-        self._tails = [side.tail for side in sides]
 
     def chunks(self) -> list[slice]:
         """Weightings whose pairs of contexts are held at once."""
@@ -108,9 +95,13 @@ class Sampled:
         self.densities  # noqa: B018
         return self._residuals
 
+    def is_solved(self, number: int = 0) -> bool:
+        """Whether the law of one weighting is what its contexts say."""
+        return float(self.residuals[number]) < _SOLVED
+
     def found(self, blank: int) -> Vectors:
         """Of each context of a blank, what the sample finds beyond the head of the other."""
-        tail = self._tails[1 - blank]
+        tail = self.sides[1 - blank].tail
         return self._weights[1 - blank][:, tail] @ self.given[blank][:, tail].T
 
     def _flow(self, outcome: int) -> Step:
@@ -118,7 +109,7 @@ class Sampled:
 
         All weightings share the rows, so no matrix is made of what flows under one of them.
         """
-        given, tail = 1 - outcome, self._tails[1 - outcome]
+        given, tail = 1 - outcome, self.sides[1 - outcome].tail
         sampled, left = self.found(outcome), self.left[outcome]
         scale = (left / sampled.clamp(min=_LEAST)).clamp(max=_TRUSTED)
         # what the scaled sample still lacks flows back too, as far as that is trusted
@@ -142,10 +133,14 @@ class Sampled:
         r_b left_b = 1, with the sum beyond the head of b taken as its own mass times a mean.
         """
         heads, beyond, means = [], [], []
-        for law, head, left, blank in zip(laws, self._heads, self.left, (0, 1), strict=True):
+        for law, side, weights, left in zip(
+            laws, self.sides, self._weights, self.left, strict=True
+        ):
+            head, tail = side.certain, side.tail
             heads.append(law[:, head].sum(dim=1))
             beyond.append(law[:, head] @ left[head])
-            means.append(self._tail_mean(blank, law, left))
+            drawn = weights[:, tail] * law[:, tail]
+            means.append(drawn @ left[tail] / drawn.sum(dim=1).clamp(min=_LEAST))
         # two equations: heads[t] scales[t] + across[t] scales[1 - t] = 1 - means[1 - t]
         across = [beyond[1 - t] - heads[1 - t] * means[1 - t] for t in (0, 1)]
         determinant = heads[0] * heads[1] - across[0] * across[1]
@@ -162,47 +157,25 @@ class Sampled:
         )
         return first, second
 
-    def _tail_mean(self, blank: int, law: Vectors, values: Tensor, some: slice = EVERY) -> Numbers:
-        """The mean of a number over the tokens beyond the head, by their estimated mass."""
-        tail = self._tails[blank]
-        masses = self._weights[blank][some][:, tail] * law[:, tail]
-        total = masses.sum(dim=1)
-        mean = (masses * values[..., tail]).sum(dim=1) / total
-        return torch.where(total > 0, mean, 0.0)
-
-    def _beyond(self, blank: int) -> Numbers:
-        """The mass beyond the head."""
-        return 1.0 - self.densities[blank][:, self._heads[blank]].sum(dim=1)
-
     @computed_once
     def masses(self) -> tuple[Vectors, Vectors]:
         """The law as masses: a token of the tail has its share of what the head leaves."""
-        first, second = (self._masses(blank) for blank in (0, 1))
-        return first, second
-
-    def _masses(self, blank: int) -> Vectors:
-        tail = self._tails[blank]
-        masses = (self._weights[blank] * self.densities[blank]).clamp(min=_LEAST)
-        if tail.any():
-            beyond = self._beyond(blank).clamp(min=_LEAST) / masses[:, tail].sum(dim=1)
-            masses[:, tail] *= beyond[:, None]
-        return masses
-
-    def _mean(self, blank: int, values: Tensor, some: slice = EVERY) -> Numbers:
-        """The mean of a number of each context under the law of its blank."""
-        law, head = self.densities[blank][some], self._heads[blank]
-        beyond = self._beyond(blank)[some].clamp(min=0.0)
-        of_head = (law[:, head] * values[..., head]).sum(dim=1)
-        return of_head + beyond * self._tail_mean(blank, law, values, some)
+        laws = self.densities
+        each = [(w * law).clamp(min=_LEAST) for w, law in zip(self._weights, laws, strict=True)]
+        for masses, law, side in zip(each, laws, self.sides, strict=True):
+            beyond = (1.0 - law[:, side.certain].sum(dim=1)).clamp(min=_LEAST)
+            tail = masses[:, side.tail]
+            masses[:, side.tail] = tail * (beyond / tail.sum(dim=1))[:, None]
+        return each[0], each[1]
 
     @computed_once
     def unseen(self) -> Numbers:
         """The mean mass of a context that was drawn, with the sign of a replicate."""
-        masses = [
-            self._beyond(blank).clamp(min=0.0) / max(1, int(self._tails[blank].sum()))
-            for blank in (0, 1)
+        drawn = [
+            masses[:, side.tail].sum(dim=1) / max(1, int(side.tail.sum()))
+            for masses, side in zip(self.masses, self.sides, strict=True)
         ]
-        return self._signs * (masses[0] + masses[1]) / 2
+        return self._signs * (drawn[0] + drawn[1]) / 2
 
     # -- J
 
@@ -217,7 +190,10 @@ class Sampled:
         J is the mean over both factorisations of a number between 0 and 1 per cell, so that no
         cell of the sample can outweigh the others by its logarithm.
         """
-        means = [self._mean(blank, self._contradictions(blank, some), some) for blank in (0, 1)]
+        means = [
+            (self.masses[blank][some] * self._contradictions(blank, some)).sum(dim=1)
+            for blank in (0, 1)
+        ]
         return ((means[0] + means[1]) / 2 + _UNSEEN_BITS * self.unseen[some]).clamp(min=0.0)
 
     def _contradictions(self, blank: int, some: slice) -> Vectors:
@@ -226,55 +202,20 @@ class Sampled:
         back = self.densities[other][some][:, None] * self.given[other].T
         share = forth / (forth + back).clamp(min=_LEAST)
         bits = 1.0 + (_x_log_x(share) + _x_log_x(1.0 - share)) / torch.log(torch.tensor(2.0))
-        head, tail = self._heads[other], self._tails[other]
+        head, tail = self.sides[other].certain, self.sides[other].tail
         sums = (self.given[blank][:, head] * bits[:, :, head]).sum(dim=2)
         weighted = self.given[blank][:, tail] * self._weights[other][some][:, None, tail]
         totals = weighted.sum(dim=2).clamp(min=_LEAST)
         return sums + self.left[blank] * (weighted * bits[:, :, tail]).sum(dim=2) / totals
 
-    # -- entropies of the two factorisations, q(a | b) r_b and q(b | a) r_a
-
-    def cell_entropies(self) -> PairEntropies:
-        """Their mean entropies from the cells of the sample."""
-        (first, second, both), (first_b, second_b, both_b) = map(self._cell_entropies, (0, 1))
-        return PairEntropies(((first + first_b) / 2, (second + second_b) / 2), (both + both_b) / 2)
-
-    def _cell_entropies(self, blank: int) -> tuple[Numbers, Numbers, Numbers]:
-        """Of blank 0, blank 1 and both, in the factorisation whose contexts are of one blank.
-
-        A cell is a product of what its row, its column and its probability give, and so sums over
-        cells are products of matrices.
-        """
-        other, given = 1 - blank, self.given[blank]
-        information = torch.special.xlogy(given, given)
-        own, others = self.masses[blank].new_zeros(()), torch.empty_like(self._weights[other])
-        inside = self.masses[blank].new_zeros(())
-        for part, factor in zip(
-            (~self._tails[other], self._tails[other]), self.factors(blank), strict=True
-        ):
-            rows, weights = self.masses[blank] * factor, self._weights[other][:, part]
-            log_weights, columns = self.log_weights[other][:, part], given[:, part]
-            others[:, part] = weights * (rows @ columns)
-            found = weights @ columns.T
-            own = own + rows * found
-            logs = weights @ information[:, part].T + (weights * log_weights) @ columns.T
-            inside = inside + (rows * logs + torch.special.xlogy(rows, rows) * found).sum(dim=1)
-        total = own.sum(dim=1)
-        both = total.log() - inside / total
-        totals = [one / total[:, None] for one in ((own, others) if blank == 0 else (others, own))]
-        # a mass is spread over as many tokens as it represents
-        spread = [(m * log).sum(dim=1) for m, log in zip(totals, self.log_weights, strict=True)]
-        first, second = (
-            more - _x_log_x(m).sum(dim=1) for m, more in zip(totals, spread, strict=True)
-        )
-        return first, second, spread[0] + spread[1] + both
+    # -- cells
 
     def factors(self, blank: int) -> tuple[Vectors, Vectors]:
         """By context, what turns weighted probabilities of the head and of the tail into masses.
 
         The head stays as it is; the tail is scaled to its mass, which is known.
         """
-        others = ~self._tails[1 - blank]
+        others = ~self.sides[1 - blank].tail
         of_head = self._weights[1 - blank][:, others] @ self.given[blank][:, others].T
         if bool(others.all()):
             return 1.0 / of_head, torch.zeros_like(of_head)
@@ -284,8 +225,8 @@ class Sampled:
 
 def row_entropies(
     sampled: Sampled, rows: Sequence[Sequence[Float32[Tensor, " vocabulary"]]]
-) -> PairEntropies:
-    """The same entropies from whole rows.
+) -> Entropies:
+    """The mean entropies of both factorisations, q(a | b) r_b and q(b | a) r_a, from whole rows.
 
     A row gives its own entropy exactly. The entropy of the other blank's law is the mean over rows
     of the cross entropy with that law, which the rows add up to. There a context of the sample
@@ -296,14 +237,14 @@ def row_entropies(
     # contexts of one blank tell the entropy of the other
     (second, own_second), (first, own_first) = (_row_entropies(sampled, rows[t], t) for t in (0, 1))
     both = (first + own_second + second + own_first) / 2
-    more = _UNSEEN_BLANK * sampled.unseen
-    return PairEntropies((first + more, second + more), both + _UNSEEN_BOTH * sampled.unseen)
+    unseen = torch.tensor([_UNSEEN_BLANK, _UNSEEN_BLANK, _UNSEEN_BOTH])[:, None] * sampled.unseen
+    return torch.stack([first, second, both]) + unseen
 
 
 def _row_entropies(sampled: Sampled, rows: Sequence[Tensor], blank: int) -> tuple[Numbers, Numbers]:
     """The entropy of the other blank's law, and the mean entropy of rows."""
     other = 1 - blank
-    head, tail = sampled._heads[other], torch.nonzero(sampled._tails[blank])[:, 0]
+    head, tail = sampled.sides[other].certain, torch.nonzero(sampled.sides[blank].tail)[:, 0]
     places, heads = sampled.sides[other].places[head], sampled.densities[other][:, head]
     masses = sampled._weights[blank] * sampled.densities[blank]
     beyond = (1.0 - heads.sum(dim=1)).clamp(min=_LEAST)
@@ -329,7 +270,8 @@ def _row_entropies(sampled: Sampled, rows: Sequence[Tensor], blank: int) -> tupl
         rest = torch.maximum(rest, (masses[0, tail] - excess)[:, None] * mine)
         once = (mine * (rest.log() - log_law[0, drawn])).sum(dim=1)
         cross[:, tail] -= applied.double()[:, None] * once
-    return sampled._mean(blank, cross), sampled._mean(blank, own)
+    law = sampled.masses[blank]
+    return (law * cross).sum(dim=1), law @ own
 
 
 def stationary(step: Step, start: Vectors) -> tuple[Vectors, Numbers]:

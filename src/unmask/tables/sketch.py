@@ -28,7 +28,7 @@ from unmask.lazy import computed_once
 from unmask.tables.conditional import DenseLogits
 from unmask.tables.law import Law
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.sampled import PairEntropies, Sampled, row_entropies
+from unmask.tables.sampled import Entropies, Sampled, row_entropies
 from unmask.tables.side import Side
 from unmask.tables.source import MaskedMarginals
 from unmask.text.support import Support
@@ -104,48 +104,38 @@ class SketchedPair:
         while True:
             step = min(step, wanted)
             for blank in (0, 1):
-                heads[blank] += self._likeliest(blank, step - len(heads[blank]), heads[blank])
-                self._run(blank, heads[blank])
+                count = step - len(heads[blank])
+                heads[blank] += _highest(self._proposal[blank], count, heads[blank])
+            self._run(heads)
             for blank in (0, 1) * _TURNS:
                 # at least one context is left to the sample
                 room = min(partners[blank], size - 1 - len(heads[blank]))
-                new = self._partners(blank, heads[blank], room)
+                new = _highest(self._wanted[blank], room, heads[blank], math.log(_WANTED))
                 partners[blank] -= len(new)
                 heads[blank] += new
-                self._run(blank, new)
+                self._run(((), new) if blank else (new, ()))
             self._sweep(heads)
             if step >= wanted:
                 break
             step *= 2
         first, second = (self._drawn(blank, heads[blank], size) for blank in (0, 1))
-        for blank, side in enumerate((first, second)):
-            self._run(blank, side.places.tolist())
+        self._run((first.places.tolist(), second.places.tolist()))
         self._gathered = {NO_PROBES: self._gather((first, second))}
-        self.__dict__.pop("missing_entropies", None)
+        self.__dict__.pop("entropies", None)
 
-    def _likeliest(self, blank: int, count: int, without: Sequence[int]) -> list[int]:
-        if count <= 0:
-            return []
-        left = self._proposal[blank].clone()
-        left[list(without)] = -1.0
-        return _highest(left, min(count, len(left) - len(without)))
-
-    def _partners(self, blank: int, without: Sequence[int], count: int) -> list[int]:
-        """Tokens that one context of the other blank wants, best first."""
-        if count <= 0:
-            return []
-        wanted = self._wanted[blank].clone()
-        wanted[list(without)] = -math.inf
-        return _highest(wanted, min(count, int((wanted >= math.log(_WANTED)).sum())))
-
-    def _run(self, blank: int, contexts: Sequence[int]) -> None:
-        """Run the rows of these contexts."""
-        missing = [place for place in contexts if place not in self._rows[blank]]
-        if missing:
-            given = self.whole.log_a_given if blank else self.whole.log_b_given
-            rows = given(missing).cpu().float()
-            self._rows[blank].update(zip(missing, rows, strict=True))
-            self._wanted[1 - blank] = torch.maximum(self._wanted[1 - blank], rows.amax(dim=0))
+    def _run(self, contexts: Sequence[Sequence[int]]) -> None:
+        """Run the rows of these contexts of both blanks."""
+        new = [
+            [place for place in places if place not in rows]
+            for places, rows in zip(contexts, self._rows, strict=True)
+        ]
+        if any(new):
+            for blank, read in enumerate(self.whole.log_rows(new[::-1])[::-1]):
+                rows = read.cpu().float()
+                self._rows[blank].update(zip(new[blank], rows, strict=True))
+                if new[blank]:
+                    wanted = torch.maximum(self._wanted[1 - blank], rows.amax(dim=0))
+                    self._wanted[1 - blank] = wanted
 
     def _sweep(self, heads: Sequence[Sequence[int]]) -> None:
         """Propose contexts by the conditionals of those that have run."""
@@ -199,21 +189,19 @@ class SketchedPair:
     def sampled(self, probes: Probes = NO_PROBES) -> Sampled:
         """The contexts under all weights, with probes on their axes; the last ones are kept."""
         if probes not in self._gathered:
-            for blank in (0, 1):
-                self._run(blank, probes[blank])
+            self._run(probes)
             first, second = self.sides
             probed = first.with_probes(probes[0]), second.with_probes(probes[1])
             self._gathered = {NO_PROBES: self._gathered[NO_PROBES], probes: self._gather(probed)}
         return self._gathered[probes]
 
     @computed_once
-    def missing_entropies(self) -> PairEntropies:
-        """The entropies of whole rows less those of sampled cells, under every weighting."""
-        sampled = self.sampled()
+    def entropies(self) -> Entropies:
+        """The mean entropies of both factorisations, from the whole rows of the contexts."""
         rows = [
             [self._rows[t][c] for c in side.places.tolist()] for t, side in enumerate(self.sides)
         ]
-        return row_entropies(sampled, rows) - sampled.cell_entropies()
+        return row_entropies(self.sampled(), rows)
 
     def masked(self, sampled: Sampled) -> list[Tensor]:
         """Log masses of both blanks with both masked, under every weighting."""
@@ -229,18 +217,25 @@ class SketchedPair:
             masked.append(torch.log_softmax(log_masses.clamp(min=_LEAST_LOG), dim=1))
         return masked
 
-    def tables(self, law: Law | None = None) -> PairTables:
-        """The tables of masses under the weights of the sample, with their law if it is known."""
+    def tables(self) -> PairTables:
+        """The tables of masses under the weights of the sample; law and J are those of the rows."""
         sampled = self.sampled()
+        masked, (log_a, log_b) = self.masked(sampled), (m[0].log() for m in sampled.masses)
         first, second = (_log_masses(sampled, blank) for blank in (0, 1))
-        masked = self.masked(sampled)
-        return PairTables.from_logits(
+        tables = PairTables.from_logits(
             DenseLogits(second.T.contiguous()),
             DenseLogits(first),
             supports=self.supports(sampled),
             marginals=MaskedMarginals(masked[0][0], masked[1][0]),
-            law=law,
         )
+        tables.law = Law(
+            (log_b[None], log_a[:, None]),
+            passes=0,
+            residual=float(sampled.residuals[0]),
+            converged=sampled.is_solved(),
+            incompatibility=lambda: float(sampled.incompatibility()),
+        )
+        return tables
 
     def supports(self, sampled: Sampled, number: int = 0) -> tuple[Support, Support]:
         """The axes of a joint of these contexts, under one weighting."""
@@ -261,13 +256,18 @@ class SketchedPair:
         }
 
 
-def _highest(values: Float[Tensor, " size"], count: int) -> list[int]:
-    """The places of the highest values, best first; ties go to the lower place."""
+def _highest(
+    values: Float[Tensor, " size"], count: int, without: Sequence[int], least: float = 0.0
+) -> list[int]:
+    """The places of the highest values from `least`, best first; ties go to the lower place."""
+    left = values.clone()
+    left[list(without)] = -math.inf
+    count = min(count, int((left >= least).sum()))
     if count <= 0:
         return []
     # a sort of the whole vocabulary would take longer than all else that a proposal takes
-    places = torch.nonzero(values >= torch.topk(values, count).values[-1])[:, 0]
-    order = torch.sort(values[places], descending=True, stable=True).indices[:count]
+    places = torch.nonzero(left >= torch.topk(left, count).values[-1])[:, 0]
+    order = torch.sort(left[places], descending=True, stable=True).indices[:count]
     ranked: list[int] = places[order].tolist()
     return ranked
 

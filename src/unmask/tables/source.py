@@ -1,18 +1,18 @@
 """Where conditional tables come from: only what a construction needs is read.
 
-Knows nothing of models: a source may elicit, or hold everything already.
+Knows nothing of models.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import UnmaskError
-from unmask.tables.conditional import ConditionalTable, DenseLogits
+from unmask.tables.conditional import ConditionalTable
 from unmask.text.support import Support
 
 # how far a log total may be from zero: float32 log-softmax over a large vocabulary is 1e-5 off
@@ -47,7 +47,6 @@ class MaskedMarginals:
         return MaskedMarginals(each[0] - totals[0], each[1] - totals[1], self.captured)
 
 
-@runtime_checkable
 class TableSource(Protocol):
     """Where tables come from: only what a construction needs is read, each part once."""
 
@@ -61,44 +60,8 @@ class TableSource(Protocol):
     def masked(self) -> MaskedMarginals:
         """The doubly masked distributions."""
 
-    def log_given(self, outcome: int, contexts: Sequence[int]) -> Float[Tensor, "contexts size"]:
-        """Some contexts of that table, one row each, without the rest of it."""
+    def log_rows(self, contexts: Sequence[Sequence[int]]) -> list[Float[Tensor, "contexts size"]]:
+        """Of each blank the rows given some tokens of the other, without the rest of the tables."""
 
     def diagnostics(self) -> dict[str, object]:
         """What has been run so far."""
-
-
-@dataclass(frozen=True, eq=False)
-class StoredSource:
-    """A source whose parts are all there already."""
-
-    supports: tuple[Support, Support]
-    tables: tuple[ConditionalTable, ConditionalTable]
-    marginals: MaskedMarginals | None = None
-    provenance: Mapping[str, object] = field(default_factory=dict)
-
-    def table(self, outcome: int) -> ConditionalTable:
-        """The table of one blank."""
-        return self.tables[outcome]
-
-    def masked(self) -> MaskedMarginals:
-        """The doubly masked distributions, if they were given."""
-        if self.marginals is None:
-            raise UnmaskError(
-                "these tables hold no doubly masked distributions, which this construction needs; "
-                "give marginals= when making them, or use log-pool or ag"
-            )
-        return self.marginals
-
-    def log_given(self, outcome: int, contexts: Sequence[int]) -> Float[Tensor, "contexts size"]:
-        """Some contexts of that table, one row each."""
-        return self.tables[outcome].log_prob_given(contexts)
-
-    def diagnostics(self) -> dict[str, object]:
-        """Where the tables came from and how they are kept."""
-        return {**self.provenance, "tables": storage(self.tables[0])}
-
-
-def storage(table: ConditionalTable) -> str:
-    """How a table is kept, in a word."""
-    return "dense" if isinstance(table.logits, DenseLogits) else "factored"

@@ -50,55 +50,26 @@ _RESTARTS = 30
 _LAST_STEPS = 12
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Chain:
     """Masses of states: where they start, one sweep over the tables, and the law they stand for."""
 
     start: Tensor
     step: Callable[[Tensor], Tensor]
     log_others: Callable[[Tensor], Factors]
-
-
-def stationary_law(tables: Tables) -> Law:
-    """The law of these tables, solved once for all joints that use it."""
-    if tables.law is None:
-        tables.law = _solved(tables)
-    return tables.law
-
-
-def _solved(tables: Tables) -> Law:
-    chain = _of_two(tables) if isinstance(tables, PairTables) else _of_several(tables)
-    with tables.bar("stationary law") as bar:
-        steps = _Steps(chain, bar)
-        masses, gap = (_eliminated if len(chain.start) <= _DENSE else _by_arnoldi)(steps)
-        masses = steps.normalised(masses)
-        after = steps.normalised(masses)
-    residual = _relative_change(masses, after)
-    converged = max(residual, _ROUNDING) / gap < _DETERMINED if gap > 0 else False
-    if not converged:
-        warn(
-            "the stationary law is not determined: groups of tokens hardly meet, and rounding "
-            "decides how much each holds; J is missing, and log-pool is a guess",
-            UndeterminedWarning,
-        )
-    log_others = chain.log_others(torch.from_numpy(after).to(chain.start.device))
-    return Law(log_others, steps.count, residual, converged)
-
-
-class _Steps:
-    """Sweeps over the tables, counted."""
-
-    def __init__(self, chain: _Chain, bar: Bar) -> None:
-        self.size, self.count = len(chain.start), 0
-        self.start: Vector = np.maximum(chain.start.cpu().numpy(), _LEAST)
-        self._chain, self._bar = chain, bar
+    bar: Bar
+    count: int = 0
 
     def __call__(self, masses: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The masses after one sweep, which is counted."""
         self.count += 1
-        after = self._chain.step(torch.from_numpy(masses).to(self._chain.start.device))
-        self._bar.update(1)
-        counted: NDArray[np.float64] = after.cpu().numpy()
-        return counted
+        after: NDArray[np.float64] = self.step(self.on_device(masses)).cpu().numpy()
+        self.bar.update(1)
+        return after
+
+    def on_device(self, masses: NDArray[np.float64]) -> Tensor:
+        """Masses where the tables are."""
+        return torch.from_numpy(masses).to(self.start.device)
 
     def normalised(self, masses: Vector) -> Vector:
         """One step, with a sum of one and no mass lost to underflow."""
@@ -107,38 +78,65 @@ class _Steps:
         return normalised
 
 
-def _eliminated(steps: _Steps) -> tuple[Vector, float]:
+def stationary_law(tables: Tables) -> Law:
+    """The law of these tables, solved once for all joints that use it."""
+    if tables.law is None:
+        with tables.bar("stationary law") as bar:
+            if isinstance(tables, PairTables):
+                tables.law = _solved(_of_two(tables, bar))
+            else:
+                tables.law = _solved(_of_several(tables, bar))
+    return tables.law
+
+
+def _solved(chain: _Chain) -> Law:
+    start: Vector = np.maximum(chain.start.cpu().numpy(), _LEAST)
+    masses, gap = (_eliminated if len(start) <= _DENSE else _by_arnoldi)(chain, start)
+    masses = chain.normalised(masses)
+    after = chain.normalised(masses)
+    residual = _relative_change(masses, after)
+    converged = max(residual, _ROUNDING) / gap < _DETERMINED if gap > 0 else False
+    if not converged:
+        warn(
+            "the stationary law is not determined: groups of tokens hardly meet, and rounding "
+            "decides how much each holds; J is missing, and log-pool is a guess",
+            UndeterminedWarning,
+        )
+    return Law(chain.log_others(chain.on_device(after)), chain.count, residual, converged)
+
+
+def _eliminated(chain: _Chain, start: Vector) -> tuple[Vector, float]:
     """The law by elimination without subtractions (Grassmann, Taksar & Heyman 1985).
 
     It is right to rounding however rarely groups of states meet, so the gap is no concern; it is
     zero where some states cannot be left at all.
     """
-    flow = steps(np.eye(steps.size)).T
-    law = np.ones(steps.size)
+    size = len(start)
+    flow, law = chain(np.eye(size)).T, np.ones(size)
     with np.errstate(all="ignore"):
-        for k in range(steps.size - 1, 0, -1):
+        for k in range(size - 1, 0, -1):
             flow[:k, k] /= flow[k, :k].sum()
             flow[:k, :k] += np.outer(flow[:k, k], flow[k, :k])
-        for k in range(1, steps.size):
+        for k in range(1, size):
             law[k] = law[:k] @ flow[:k, k]
     if not np.isfinite(law.sum()):
-        return steps.start, 0.0
+        return start, 0.0
     return law / law.sum(), 1.0
 
 
-def _by_arnoldi(steps: _Steps) -> tuple[Vector, float]:
+def _by_arnoldi(chain: _Chain, start: Vector) -> tuple[Vector, float]:
     """The law as an eigenvector, and the gap to the next eigenvalue, which bounds its error.
 
     Masses are counted in units of what they nearly are, so that all have the same precision. An
     error in the balance of groups that hardly meet is the rounding over the gap.
     """
-    first = steps.start
+    first = start
     for _ in range(_FIRST_STEPS):
-        first = steps.normalised(first)
+        first = chain.normalised(first)
     units = first
     for tolerance in _TOLERANCES:
         operator = LinearOperator(
-            (steps.size, steps.size), matvec=partial(_in_units, steps, units), dtype=np.float64
+            (len(start), len(start)), matvec=partial(_in_units, chain, units), dtype=np.float64
         )
         try:
             vector, gap = _leading(operator, tolerance)
@@ -146,11 +144,11 @@ def _by_arnoldi(steps: _Steps) -> tuple[Vector, float]:
             return first, 0.0
         if tolerance and gap < _WIDE_GAP:
             continue
-        units = steps.normalised(np.maximum(vector * units, _LEAST))
+        units = chain.normalised(np.maximum(vector * units, _LEAST))
         if gap <= _ROUNDING / _DETERMINED:
             return first, 0.0
         for _ in range(_LAST_STEPS):
-            before, units = units, steps.normalised(units)
+            before, units = units, chain.normalised(units)
             if _relative_change(before, units) < _DETERMINED * gap:
                 return units, gap
     return units, gap
@@ -167,9 +165,9 @@ def _leading(operator: LinearOperator, tolerance: float) -> tuple[Vector, float]
     return vector, 1.0 - float(np.abs(values[order[1]]))
 
 
-def _in_units(steps: _Steps, units: Vector, masses: Matrix) -> Vector:
+def _in_units(chain: _Chain, units: Vector, masses: Matrix) -> Vector:
     """A step of masses that are counted in units."""
-    after: Vector = steps(units * masses.reshape(-1)) / units
+    after: Vector = chain(units * masses.reshape(-1)) / units
     return after
 
 
@@ -178,7 +176,7 @@ def _relative_change(before: Vector, after: Vector) -> float:
     return float(np.abs(after[counted] / before[counted] - 1).max())
 
 
-def _of_two(tables: PairTables) -> _Chain:
+def _of_two(tables: PairTables, bar: Bar) -> _Chain:
     """The marginal of the blank with fewer tokens, drawn anew by way of the other."""
     source = probabilities(tables)
     own = int(tables.shape[1] < tables.shape[0])
@@ -192,10 +190,11 @@ def _of_two(tables: PairTables) -> _Chain:
         _masked_or_uniform(tables, own).reshape(-1),
         lambda masses: source.given(own, source.given(1 - own, masses)),
         log_others,
+        bar,
     )
 
 
-def _of_several(tables: Tables) -> _Chain:
+def _of_several(tables: Tables, bar: Bar) -> _Chain:
     """The law of whole fills: a random blank is drawn anew."""
     shape, blanks = tables.shape, range(len(tables.shape))
     conditionals = [tables.log_given_others(t).exp()[..., None] for t in blanks]
@@ -213,7 +212,7 @@ def _of_several(tables: Tables) -> _Chain:
     start = torch.ones((), dtype=torch.float64)
     for t in blanks:
         start = start * _masked_or_uniform(tables, t)
-    return _Chain(start.reshape(-1), step, log_others)
+    return _Chain(start.reshape(-1), step, log_others, bar)
 
 
 def _masked_or_uniform(tables: Tables, blank: int) -> Tensor:

@@ -27,7 +27,7 @@ from unmask.errors import MethodError
 from unmask.model.row_reader import RowReader
 from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN
 from unmask.queries.joint_model import JointModel
-from unmask.queries.sketched import joint_at, tables_of
+from unmask.queries.sketched import joints_at
 from unmask.sequences.paths import check_drawing
 from unmask.sequences.texts import TokenisedText, tokenised_or_reasons
 from unmask.sequences.unmasking import random_unmasking
@@ -184,8 +184,8 @@ def _pair(
     else:
         # another one per text, so that the errors of a mean cancel
         sketch = replace(sketch, seed=(sketch.seed + int(one.id, 16)) % 2**63)
-        pool, pair = joint_at(DEFAULT_METHOD, tables, sketch, (a, b))
-        tables, passes = tables_of(pair), pair.forward_passes
+        joints, pair = joints_at({DEFAULT_METHOD: {}}, tables, sketch, (a, b), replicates=0)
+        pool, tables, passes = joints[DEFAULT_METHOD], pair.tables(), pair.forward_passes
     # of a sketch, true tokens are in the head, where masses are probabilities
     i, j = tables.supports[0].index(a), tables.supports[1].index(b)
     return {
