@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from unmask.cli import announce
+from unmask.cli import dependence
 from unmask.model.row_reader import RowReader
 
 
@@ -19,5 +19,5 @@ def counted_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return run(self, ids, positions)
 
     monkeypatch.setattr(RowReader, "_run", counted)
-    monkeypatch.setattr(announce, "_FEW_PASSES", 10**9)
+    monkeypatch.setattr(dependence, "_FEW_PASSES", 10**9)
     return sizes

@@ -68,11 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except UnmaskError as error:
-        for line in (*_kept(error), str(error)):
+        for line in (*getattr(error, "__notes__", []), str(error)):
             options.say(line)
         return 2
     except KeyboardInterrupt as error:
-        options.say("; ".join(["interrupted", *filter(None, [str(error), *_kept(error)])]))
+        notes = [str(error), *getattr(error, "__notes__", [])]
+        options.say("; ".join(["interrupted", *filter(None, notes)]))
         return 130
     except BrokenPipeError:
         # nobody reads our output any more; nothing can be written, not even at exit
@@ -124,11 +125,6 @@ def _hint(command: str, unknown: str) -> str:
         listed = f"unmask {command} --help lists its options"
         hint = f"did you mean {' or '.join(meant)}?" if meant else listed
     return f"{command} has no option {quoted(name)}: {hint}"
-
-
-def _kept(error: BaseException) -> list[str]:
-    """What a command that keeps what it has done notes about it."""
-    return list(getattr(error, "__notes__", []))
 
 
 def _parser(only: str | None = None) -> argparse.ArgumentParser:

@@ -32,10 +32,9 @@ class ConsistencyCommand(many.RowsCommand):
         "differ: for two blanks of every text J, the constructions, either blank first; for whole "
         "texts orders of unmasking, and which text of a minimal pair wins. INPUT has a column "
         "text, and for minimal pairs a column contrast; without INPUT, 125 English sentences that "
-        "come with unmask. Prints a table; --output FOLDER/ keeps the rows there, with _card.md, "
-        "whose YAML the Hugging Face Hub reads, _card.json and _card.png. If a run is interrupted, "
-        "repeat the command and it continues where it stopped. --compare shows such folders side "
-        "by side, paired by text, and runs nothing."
+        "come with unmask. Prints a table; --output FOLDER/ keeps the rows there, with _card.md "
+        "for the Hugging Face Hub, _card.json and _card.png. --compare shows such folders side by "
+        "side, paired by text, and runs nothing."
     )
     EXAMPLE = "unmask consistency -m bert-base-cased -o bert/"
 
@@ -118,21 +117,23 @@ class ConsistencyCommand(many.RowsCommand):
         from unmask.plots.saving import write_figure
         from unmask.records import places
 
-        folder = many.whole_path(self.output or "")
+        folder, picture = many.whole_path(self.output or ""), BytesIO()
         try:
             answers = read_consistency(folder)
         except StoreError as error:
             options.say(f"no card is written: {error}")
             return
-        text = json.dumps(answers.to_dict(), indent=2, allow_nan=False) + "\n"
-        contents, drawn = {_JSON: text.encode()}, BytesIO()
         try:
-            write_figure(answers.plot(), drawn, ".png")
-            contents[_PICTURE] = drawn.getvalue()
+            write_figure(answers.plot(), picture, ".png")
         except UnmaskError as error:
             options.say(f"the card has no picture: {error}")
-        picture = _PICTURE if _PICTURE in contents else None
-        contents[_CARD] = answers.card(picture=picture).encode()
+        is_drawn = bool(picture.getvalue())
+        contents = {
+            _JSON: (json.dumps(answers.to_dict(), indent=2, allow_nan=False) + "\n").encode(),
+            **({_PICTURE: picture.getvalue()} if is_drawn else {}),
+            # last: where there is a card, all is there
+            _CARD: answers.card(picture=_PICTURE if is_drawn else None).encode(),
+        }
         for name, content in contents.items():
             places.write_whole(places.inside(folder, name), content)
         if not self.quiet:

@@ -5,18 +5,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unmask.cli import announce, inputs, many, options
+from unmask.cli import inputs, many, options
 from unmask.cli.command import group, option
 from unmask.errors import UnmaskError
 from unmask.names import MEASURES
-from unmask.plots.saving import save_figure
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.dependence import DependenceKind
     from unmask.language_model import LanguageModel
     from unmask.queries.dependence.dependence_map import DependenceMap
+    from unmask.queries.dependence.question import MapQuestion
 
 _MEASURE = next(iter(MEASURES))
+# fewer forward passes are over sooner than their time would be measured
+_FEW_PASSES = 512
 # of a pipe, so that short texts share forward passes and long ones are written soon
 _TEXTS_AT_ONCE = 8
 
@@ -29,16 +31,13 @@ class DependenceCommand(many.RowsCommand):
     DESCRIPTION = (
         "Map how strongly every two words of a text depend on each other in the model. "
         "mutual-information (in bits): with both words masked, how far filling one moves the "
-        "distribution of the other. pmi (in nats): how much likelier each of the two words is "
-        "when the other is known; the cheapest. jacobian (in nats): with the text as it stands, "
-        "how far writing other tokens at one place moves the log-probabilities at the other. head "
-        "(in bits): mutual information as the model's dependence head predicts it (unmask head), "
-        "in one pass of a text with blanks, and one per pair of words of another. If "
-        "a text has mask tokens, the blanks are the places, and stay masked. --support amino-acids "
-        "makes a text a sequence of residues, counted from 1. Prints the strongest pairs of one "
-        "text; --output writes all of them. --figure draws a heat map, or with --tree arcs. "
-        "Of files, all columns and all pairs are written as they"
-        " are known, and a text that cannot be mapped has a reason instead of numbers."
+        "distribution of the other. pmi (in nats): how much likelier each word is when the other "
+        "is known; the cheapest. jacobian (in nats): how far writing other tokens at one place "
+        "moves the log-probabilities at the other. head (in bits): mutual information as the "
+        "model's dependence head predicts it (unmask head). If a text has mask tokens, the blanks "
+        "are the places, and stay masked. --support amino-acids makes a text a sequence of "
+        "residues, counted from 1. Prints the strongest pairs of one text; of files, all pairs are "
+        "written, and a text that cannot be mapped has a reason instead of numbers."
     )
     EXAMPLE = (
         'unmask dependence "Two dogs are running." -m bert-base-cased --tree --figure arcs.svg'
@@ -49,8 +48,7 @@ class DependenceCommand(many.RowsCommand):
     model: str = options.MODEL()
     measure: str = option(f"{', '.join(MEASURES)} (default: {{default}})", "NAME", default=_MEASURE)
     samples: int = option(
-        "tokens that are tried at each place; a support with no more of them is exact (default: "
-        "{default})",
+        "tokens tried at each place; a support with no more is exact (default: {default})",
         "N",
         default=32,
     )
@@ -68,13 +66,12 @@ class DependenceCommand(many.RowsCommand):
         nargs="+",
     )
     apc: bool = option(
-        "apply the average product correction, which takes off what both places depend on all "
-        "others",
+        "take off what both places depend on all others: the average product correction",
         default=False,
     )
     tree: bool = option(
-        "print the edges of the strongest tree without crossings instead of the strongest pairs, "
-        "and draw them as arcs over the text",
+        "print the strongest tree without crossings instead of the strongest pairs, and draw it as "
+        "arcs over the text",
         default=False,
     )
     top: int = options.TOP()
@@ -100,16 +97,14 @@ class DependenceCommand(many.RowsCommand):
 
             check_arcs(len(question.places))
         if self.dry_run or not self.quiet:
-            announce.announce(kind, lm, question, is_dry=self.dry_run)
+            print(_cost(kind, lm, question), file=sys.stdout if self.dry_run else sys.stderr)
         if self.dry_run:
             return 0
         (dependence,) = kind.maps(lm, [question])
         edges = dependence.tree(projective=True) if self.tree else None
-        print(_as_json(lm, dependence, edges, self.top) if self.json else self._shown(dependence))
+        print(_as_json(lm, dependence, edges, self.top) if self.json else self._table(dependence))
         if self.figure is not None:
-            save_figure(dependence.plot(tree=self.tree), self.figure)
-            if not self.quiet:
-                options.say_written(self.figure)
+            options.save_figure(dependence.plot(tree=self.tree), self.figure, quiet=self.quiet)
         if not self.quiet and not self.json:
             print(_about(dependence), file=sys.stderr)
         return 0
@@ -137,7 +132,7 @@ class DependenceCommand(many.RowsCommand):
             settings=self.running.settings(progress=False if self.quiet else None),
         )
 
-    def _shown(self, result: "DependenceMap") -> str:
+    def _table(self, result: "DependenceMap") -> str:
         if not self.tree:
             return result.table(result.top(self.top))
         edges = set(result.tree(projective=True))
@@ -159,7 +154,17 @@ class DependenceCommand(many.RowsCommand):
             options.check_figure(self.figure)
 
 
-# --- what is printed ---------------------------------------------------------------------------
+def _cost(kind: "DependenceKind", lm: "LanguageModel", question: "MapQuestion") -> str:
+    """The cost of a map, timed where that is worth it."""
+    from unmask.queries.cost import Cost, measured
+    from unmask.text.cloze import Cloze
+
+    passes, tokens, at_most = kind.work(lm, question)
+    cost = Cost(passes, tokens, 0, at_most=at_most)
+    if passes > _FEW_PASSES:
+        cloze = Cloze("", (lm.model.mask_id,) * tokens, (tokens // 2,))
+        cost = measured(lm.model, cloze, cost, kind.settings)
+    return f"{kind.title}: {cost}"
 
 
 def _as_json(

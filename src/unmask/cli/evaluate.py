@@ -11,7 +11,7 @@ from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
     from unmask.evaluation.request import EvaluationRequest, Prepared
-    from unmask.jobs.running import Executor, Result
+    from unmask.jobs.running import Executor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,57 +62,56 @@ class EvaluateCommand:
 
     def run(self) -> int:
         """Draw the examples, agree on the plan, compute what is missing."""
-        self._check()
+        cluster.check(self.distributed)
+        self.estimation.check(self.support or ())
         request = self._request()
         # first: whether there is a cluster is known at once, reading a corpus takes time
         joined = (
             nullcontext() if self.dry_run else cluster.executor(self.distributed, request.model)
         )
-        with joined as executor:
-            if self.distributed.ray is not None:
-                # this process only plans, and needs no GPU
-                request = replace(request, model=replace(request.model, device="cpu"))
-            return self._run(request, executor)
+        with cluster.leaving_in_order(), joined as executor:
+            return self._evaluate(request, executor)
 
-    def _check(self) -> None:
-        """Reject options that have no effect, and a wait that never ends."""
-        cluster.check(self.distributed)
-        self.estimation.check(self.support or ())
-
-    def _run(self, request: "EvaluationRequest", executor: "Executor | None") -> int:
+    def _evaluate(self, request: "EvaluationRequest", executor: "Executor | None") -> int:
         from unmask.evaluation.request import evaluate, prepare
         from unmask.jobs.shards import Shard
 
         shard = Shard() if self.shard is None else Shard.parse(self.shard)
+        if self.distributed.ray is not None:
+            # this process only plans, and needs no GPU
+            request = replace(request, model=replace(request.model, device="cpu"))
         prepared = prepare(request)
         if not self.quiet or self.dry_run:
             print(_announcement(prepared), file=sys.stderr)
         if self.dry_run:
             print(_cost(prepared, self.rows_per_unit))
             return 0
-        with cluster.leaving_in_order():
-            outcome = evaluate(
-                prepared,
-                many.whole_path(self.output),
-                shard=shard,
-                executor=executor,
-                rows_per_unit=self.rows_per_unit,
-                strict=self.strict,
-                progress=False if self.quiet else None,
-                say=options.say,
-            )
+        outcome = evaluate(
+            prepared,
+            many.whole_path(self.output),
+            shard=shard,
+            executor=executor,
+            rows_per_unit=self.rows_per_unit,
+            strict=self.strict,
+            progress=False if self.quiet else None,
+            say=options.say,
+        )
+        failed = outcome.counts["failed"]
         if not self.quiet:
-            print(_conclusion(outcome, self.output), file=sys.stderr)
+            again = f", {failed:,} failed: run again to try them again" if failed else ""
+            print(
+                f"{outcome.counts['texts'] - failed:,} examples are in"
+                f" {quoted(self.output, limit=200)}{again}; unmask report makes tables of them",
+                file=sys.stderr,
+            )
         if outcome.errors:
             options.say(outcome.failures())
-        return 1 if outcome.errors or outcome.counts["failed"] else 0
+        return 1 if outcome.errors or failed else 0
 
     def _request(self) -> "EvaluationRequest":
-        methods = self.methods.names(every=["all"])
-        by_method = self.methods.given(methods)
-
         from unmask.evaluation.request import EvaluationRequest
 
+        methods = self.methods.names(every=["all"])
         return EvaluationRequest(
             corpus=self.reading.spec(self.corpus),
             model=self.running.source(self.model),
@@ -121,7 +120,7 @@ class EvaluateCommand:
             support="auto" if self.support is None else options.support(self.support),
             **vars(self.estimation),
             methods=methods,
-            options=by_method,
+            options=self.methods.given(methods),
             settings=self.running.settings(progress=False),
             corpus_name=self.corpus_name,
             model_name=self.model_name,
@@ -129,30 +128,26 @@ class EvaluateCommand:
 
 
 def _announcement(prepared: "Prepared") -> str:
-    kind, corpus = prepared.kind, prepared.corpus
+    """The examples, the sentences that are none, and how many hold unknown words."""
+    kind, corpus, pairs = prepared.kind, prepared.corpus, prepared.pairs
     rejected = [
         f"{count} {reason} ({mask})"
         for mask, reasons in kind.draw["refused"].items()
         for reason, count in reasons.items()
     ]
     not_taken = [f"{count:,} {why}" for why, count in corpus.refused.items() if count]
-    counted = f" (and {', '.join(not_taken)})" if not_taken else ""
-    left_out = f"; rejected before the last: {', '.join(rejected)}" if rejected else ""
-    return (
-        f"{printable(kind.model_name)} on {printable(kind.corpus)}:"
-        f" {len(corpus):,} distinct sentences{counted}, {len(prepared.pairs):,} examples"
-        f" ({', '.join(kind.draw['masks'])}){left_out}{_unknown(prepared)}"
-    )
-
-
-def _unknown(prepared: "Prepared") -> str:
-    """How many examples hold words that the vocabulary does not know."""
-    tokenizer, pairs = prepared.lm.tokenizer, prepared.pairs
-    count = sum(one.has_unknown(tokenizer.unk_token_id) for one in pairs)
-    if not count:
-        return ""
-    mark = printable(str(tokenizer.convert_ids_to_tokens([tokenizer.unk_token_id])[0]))
-    return f"; {count:,} of them hold words that the vocabulary has no token for ({mark})"
+    line = f"{printable(kind.model_name)} on {printable(kind.corpus)}: "
+    line += f"{len(corpus):,} distinct sentences"
+    if not_taken:
+        line += f" (and {', '.join(not_taken)})"
+    line += f", {len(pairs):,} examples ({', '.join(kind.draw['masks'])})"
+    if rejected:
+        line += f"; rejected before the last: {', '.join(rejected)}"
+    tokenizer = prepared.lm.tokenizer
+    if unknown := sum(one.has_unknown(tokenizer.unk_token_id) for one in pairs):
+        mark = printable(str(tokenizer.convert_ids_to_tokens([tokenizer.unk_token_id])[0]))
+        line += f"; {unknown:,} of them hold words that the vocabulary has no token for ({mark})"
+    return line
 
 
 def _cost(prepared: "Prepared", rows_per_unit: int | None) -> str:
@@ -162,13 +157,3 @@ def _cost(prepared: "Prepared", rows_per_unit: int | None) -> str:
     job = prepared.job(rows_per_unit)
     units = list(job.cut(prepared.lm).units)
     return str(estimate(job.kind, prepared.lm, units, len(prepared.pairs), is_dry=True))
-
-
-def _conclusion(outcome: "Result", output: str) -> str:
-    counts = outcome.counts
-    count = counts["failed"]
-    failed = f", {count:,} failed: run again to try them again" if count else ""
-    return (
-        f"{counts['texts'] - count:,} examples are in {quoted(output, limit=200)}{failed};"
-        " unmask report makes tables of them"
-    )

@@ -10,13 +10,12 @@ from unmask.cli import inputs, many, options, show
 from unmask.cli.command import declared_by, group, option
 from unmask.errors import SupportError, UnmaskError
 from unmask.names import RULES
-from unmask.plots.saving import save_figure
 from unmask.printable import printable
 from unmask.text.typed import piece_prior
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.fill import Answerer, Together
-    from unmask.joints.joint import Joint
+    from unmask.language_model import LanguageModel
     from unmask.text.cloze import Cloze
 
 # above this a shorter way is named
@@ -46,13 +45,11 @@ class FillCommand(many.RowsCommand):
     SUMMARY = "rank what fills the blanks of a text together"
     DESCRIPTION = (
         "Rank what fills the blanks of a text together. Write the model's mask token where a token "
-        "is missing ([MASK] for BERT, <mask> for RoBERTa), or name the words of an ordinary text "
-        "to blank with --blank. Several methods share the same forward passes and are shown side "
-        "by side. --figure draws a heat map of two blanks or a bar chart of one. Of a "
-        "file, every row is a text: in its column text, and optionally targets, piece_prior, "
-        "blanks, support and method in place of the options; other columns are kept. With "
-        "--together, --passes or --rule every text has one fill, and 64 of them run together. "
-        "A row is written as soon as it is known, and one that cannot be answered has a reason."
+        "is missing ([MASK] for BERT, <mask> for RoBERTa), or name the words to blank with --blank."
+        " Several methods share forward passes and are shown side by side. Of a file, every row is "
+        "a text: in its column text, and optionally targets, piece_prior, blanks, support and "
+        "method in place of the options; other columns are kept. With --together, --passes or "
+        "--rule every text has one fill. A row that cannot be answered has a reason."
     )
     EXAMPLE = (
         'unmask fill -m bert-base-cased "The [MASK] [MASK] at the casino." --method log-pool,mlm'
@@ -62,24 +59,21 @@ class FillCommand(many.RowsCommand):
     text: tuple[str, ...] = inputs.TEXT()
     model: str = options.MODEL()
     blank: tuple[str, ...] = option(
-        "what to blank in an ordinary text: a word or phrase that occurs once (it becomes one "
-        "blank; to fill it with words of several pieces, give --targets), a span of characters, "
-        "or the index of a token (for a number, give its span); repeat the option for several "
-        "blanks",
+        "what to blank in an ordinary text: a word or phrase that occurs once, a span of "
+        "characters, or the index of a token (of a number, give its span); repeat the option for "
+        "several. A word is one blank; --targets fill it with words of several pieces",
         "WORD|START:END|INDEX",
         default=(),
     )
     top: int = options.TOP()
     together: float | None = option(
-        "instead of ranking fills, write one: blanks that share at most BITS of mutual "
-        "information, such as 0.05, are filled at the same time, each with its likeliest token; "
-        "the dependence head predicts it (unmask head), or it is measured",
+        "instead of ranking fills, write one: blanks that share less than BITS of mutual "
+        "information, such as 0.05, are filled at the same time; the dependence head predicts it "
+        "(unmask head), or it is measured",
         "BITS",
     )
     passes: float | None = option(
-        "the same, with the bound at which the model's dependence head takes so many forward "
-        "passes on average (unmask head)",
-        "N",
+        "the same, with so many forward passes on average; needs a dependence head", "N"
     )
     rule: str | None = option(
         "instead of ranking fills, write one: after every forward pass this rule decides which "
@@ -93,8 +87,8 @@ class FillCommand(many.RowsCommand):
         f"tokens that a blank may hold: {options.NAMED}, a number of candidates that the model "
         "proposes, tokens separated by commas, such as man,woman (a single token ends with a "
         "comma), or auto: the whole vocabulary for one or two blanks, otherwise as many "
-        "candidates as a few thousand forward passes allow. To give blanks different tokens, "
-        "repeat the option: 0=man,woman and 1=20, counting blanks from 0 (default: auto)",
+        "candidates as a few thousand forward passes allow. For each blank its own: 0=man,woman "
+        "and 1=20, counting blanks from 0 (default: auto)",
         "[BLANK=]CANDIDATES",
         default=(),
         group="construction",
@@ -102,9 +96,8 @@ class FillCommand(many.RowsCommand):
     estimation: options.Estimation = group(options.Estimation())
     targets: tuple[str, ...] = option(
         "rank only these words, separated by commas; a word of several pieces has the probability "
-        "of all its pieces together. To give blanks different words, repeat the option: "
-        "0=man,woman and "
-        '1="New York,Paris"; a blank without words ranges over tokens that the model proposes',
+        'of all its pieces together. For each blank its own: 0=man,woman and 1="New York,Paris"; '
+        "a blank without words ranges over tokens that the model proposes",
         "[BLANK=]WORDS",
         default=(),
         group="construction",
@@ -124,6 +117,7 @@ class FillCommand(many.RowsCommand):
         given = many.GivenRows.of(source, self, piped_format="txt")
         given.check_header(["text"])
         from unmask.jobs.kinds.fill import Answerer, FillKind, FillRequest, Together
+        from unmask.text.pieces import one_blank_for_each
 
         default = "orders" if self.targets else "log-pool"
         names = self.methods.names(default, every=["all"])
@@ -133,7 +127,9 @@ class FillCommand(many.RowsCommand):
             method=names if self.methods.method else None,
             support=self.estimation.support(self.support),
             targets=options.by_blank(self.targets, "--targets", _words) if self.targets else None,
-            piece_prior=_piece_prior(self.piece_prior),
+            piece_prior=(
+                None if self.piece_prior is None else piece_prior(self.piece_prior, "--piece-prior")
+            ),
         )
         settings = self.running.settings(progress=False if self.quiet else None)
         bound = self.threshold if self.together is None else self.together
@@ -146,37 +142,32 @@ class FillCommand(many.RowsCommand):
             # a text may take seconds: each is written when it is done
             at_once = 1 if together is None else _TEXTS_AT_ONCE
             return many.RowsRun(self, kind, given, at_once, default_format="jsonl").run()
-        (text,) = source.texts
+        is_announced = bool(self.targets) and not self.quiet
         lm = self.running.load(self.model)
-        if together is not None:
-            self._fill_together(Answerer(lm, request, how, self.top, settings), text, together)
+        cloze = lm.cloze(source.texts[0], blanks=request.blanks)
+        answerer = Answerer(lm, request, how, self.top, replace(settings, announce=is_announced))
+        if request.targets is not None:
+            self._fill_words(answerer, cloze, self.methods.names(default))
             return 0
-        cloze = lm.cloze(text, blanks=request.blanks)
-        if request.targets is None:
-            self._fill_tokens(Answerer(lm, request, how, self.top, settings), cloze)
+        cloze, note = one_blank_for_each(cloze, _RANK_WORDS)
+        if note is not None:
+            options.say(note)
+        if together is not None:
+            self._fill_together(answerer, cloze, together)
         else:
-            announced = replace(settings, announce=not self.quiet)
-            self._fill_words(
-                Answerer(lm, request, how, self.top, announced), cloze, self.methods.names(default)
-            )
+            self._fill_tokens(answerer, cloze)
         return 0
 
     def _fill_tokens(self, answerer: "Answerer", cloze: "Cloze") -> None:
         from unmask.tables.proposals import resolved
-        from unmask.text.pieces import one_blank_for_each
 
-        lm, support = answerer.lm, answerer.request.support
-        cloze, note = one_blank_for_each(cloze, _RANK_WORDS)
-        if note is not None:
-            options.say(note)
-        blanks = len(cloze.positions)
+        lm, support, blanks = answerer.lm, answerer.request.support, len(cloze.positions)
         if self.figure is not None and blanks > 2:
             raise UnmaskError(
                 f"--figure shows one or two blanks, and this text has {blanks}; leave it out"
             )
-        methods = self._methods(blanks, resolved(support, blanks, lm.model.vocabulary_size))
         given: Any = {
-            "methods": methods,
+            "methods": self._methods(blanks, resolved(support, blanks, lm.model.vocabulary_size)),
             "support": support,
             "settings": answerer.settings,
             "options": {name: values for name, values in answerer.how.items() if values},
@@ -186,28 +177,40 @@ class FillCommand(many.RowsCommand):
             # raises on an unknown pivot before the model runs
             lm.support("vocabulary" if support == "auto" else support).index(pivot)
         if self.dry_run or (blanks > 1 and not self.quiet):
-            counted = lm.cost(cloze, timed=False, **given)
-            # timing the model takes a second: only where it is a small part of the work
-            cost = lm.cost(cloze, **given) if counted.forward_passes > _FEW_PASSES else counted
-            searched = blanks > 2 and not cost.table_bytes
-            more = " for one fill; the search for the likeliest runs more" if searched else ""
-            line = f"{', '.join(methods)}: {cost}{more}"
-            print(line, file=sys.stdout if self.dry_run else sys.stderr)
-            if self.dry_run:
-                return
-            if support == "vocabulary" and (cost.seconds or 0.0) > _LONG_SECONDS:
-                options.say(
-                    "without --exact the same is estimated from at most 2,000 forward passes"
-                )
-        written = show.as_json if self.json else show.as_table
+            self._announce(lm, cloze, given)
+        if self.dry_run:
+            return
         joints = lm.joints(cloze, **given)
         if blanks == 1:
             # every construction of one blank is the model's own distribution
             joints = {"mlm": next(iter(joints.values()))}
+        written = show.as_json if self.json else show.as_table
         print(written(lm, cloze, joints, self.top), flush=True)
         if self.figure is not None:
-            self._draw(joints, self.figure)
-        _warn(joints)
+            from unmask.plots.comparison import compare
+
+            figure = compare(joints) if len(joints) > 1 else next(iter(joints.values())).plot()
+            options.save_figure(figure, self.figure, quiet=self.quiet)
+        for name, joint in joints.items():
+            did = joint.diagnostics
+            if did.get("converged") is False:
+                options.say(
+                    f"{name} has not converged (residual {did['residual']:.1g} after "
+                    f"{did['passes']} sweeps): treat its probabilities as approximate"
+                )
+
+    def _announce(self, lm: "LanguageModel", cloze: "Cloze", given: Any) -> None:
+        """Print the cost, timed where that is a small part of the work."""
+        cost = lm.cost(cloze, timed=False, **given)
+        if cost.forward_passes > _FEW_PASSES:
+            cost = lm.cost(cloze, **given)
+        searched = len(cloze.positions) > 2 and not cost.table_bytes
+        more = " for one fill; the search for the likeliest runs more" if searched else ""
+        line = f"{', '.join(given['methods'])}: {cost}{more}"
+        print(line, file=sys.stdout if self.dry_run else sys.stderr)
+        is_long = (cost.seconds or 0.0) > _LONG_SECONDS and given["support"] == "vocabulary"
+        if is_long and not self.dry_run:
+            options.say("without --exact the same is estimated from at most 2,000 forward passes")
 
     def _fill_words(self, answerer: "Answerer", cloze: "Cloze", methods: list[str]) -> None:
         request = answerer.request
@@ -220,16 +223,10 @@ class FillCommand(many.RowsCommand):
         else:
             print(show.words_as_table(fills, request.piece_prior))
 
-    def _fill_together(self, answerer: "Answerer", text: str, how: "Together") -> None:
-        from unmask.text.pieces import one_blank_for_each
-
-        lm, request = answerer.lm, answerer.request
-        cloze, note = one_blank_for_each(lm.cloze(text, blanks=request.blanks), _RANK_WORDS)
-        if note is not None:
-            options.say(note)
-        (filled,) = how.fill(lm, [cloze], request.support, answerer.settings)
+    def _fill_together(self, answerer: "Answerer", cloze: "Cloze", how: "Together") -> None:
+        (filled,) = how.fill(answerer.lm, [cloze], answerer.request.support, answerer.settings)
         if self.json:
-            print(options.as_json(lm, **filled))
+            print(options.as_json(answerer.lm, **filled))
             return
         print(printable(filled["sequence"]))
         if not self.quiet:
@@ -238,15 +235,6 @@ class FillCommand(many.RowsCommand):
                 f"blanks filled together: {groups}; {filled['forward_passes']:,} forward passes",
                 file=sys.stderr,
             )
-
-    def _draw(self, joints: "dict[str, Joint]", place: str) -> None:
-        from unmask.plots.comparison import compare
-        from unmask.plots.heat_map import plot
-
-        figure = compare(joints) if len(joints) > 1 else plot(next(iter(joints.values())))
-        save_figure(figure, place)
-        if not self.quiet:
-            options.say_written(place)
 
     def _check(self, is_one: bool) -> None:
         """Reject options that do not go together, before a model is loaded."""
@@ -296,22 +284,5 @@ class FillCommand(many.RowsCommand):
         return self.methods.names(default_method(blanks, support), every=every)
 
 
-def _warn(joints: "dict[str, Joint]") -> None:
-    for name, joint in joints.items():
-        did = joint.diagnostics
-        if did.get("converged") is False:
-            options.say(
-                f"{name} has not converged (residual {did['residual']:.1g} after {did['passes']} "
-                "sweeps): treat its probabilities as approximate"
-            )
-
-
-# --- reading the options -----------------------------------------------------------------------
-
-
 def _words(text: str) -> list[str]:
     return [word for word in text.split(",") if word]
-
-
-def _piece_prior(text: str | None) -> "str | dict[int, float] | None":
-    return None if text is None else piece_prior(text, "--piece-prior")

@@ -21,6 +21,8 @@ from unmask.text.typed import candidates
 from unmask.text.typed import support as support
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from unmask.jobs.model_source import ModelSource
     from unmask.language_model import LanguageModel
     from unmask.queries.joint_model import Axes
@@ -102,20 +104,18 @@ class Running:
 
     device: str | None = option("cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
     dtype: str = option(
-        "float32, bfloat16 or float16 (default: {default}); docs/results/numerics.md shows how "
-        "much accuracy half precision costs",
+        "float32, bfloat16 or float16 (default: {default}); docs/results/numerics.md has what half "
+        "precision costs",
         default="float32",
     )
     revision: str | None = option("branch, tag or commit of a Hub model")
     batch_size: str = option(
-        "inputs that the model runs at once; auto tries several sizes in long runs (default: "
-        "{default})",
+        "inputs that the model runs at once; auto tries several (default: {default})",
         "N|auto",
         default="auto",
     )
     memory_limit: str = option(
-        "memory for V x V tables, such as 500MB; larger tables are recomputed in tiles (default: "
-        "{default})",
+        "memory for tables, such as 500MB; larger ones are recomputed (default: {default})",
         "SIZE",
         default="4GB",
     )
@@ -140,14 +140,10 @@ class Running:
         """Where a model is, and how it is loaded."""
         from unmask.jobs.model_source import ModelSource
 
-        named = (
-            *("device", "dtype", "revision", "trust_remote_code", "allow_pickle"),
-            *("mask_id", "time"),
-        )
+        same = ("device", "dtype", "revision", "trust_remote_code", "allow_pickle")
+        named = {name: getattr(self, name) for name in (*same, "mask_id", "time")}
         # a flag that is not given leaves the preset of the model
-        return ModelSource(
-            place=model, shift=self.shift or None, **{name: getattr(self, name) for name in named}
-        )
+        return ModelSource(place=model, shift=self.shift or None, **named)
 
     def load(self, model: str) -> "LanguageModel":
         """A model, by its name or folder."""
@@ -264,14 +260,9 @@ class Estimation:
             return "vocabulary"
         if given:
             return by_blank(given, "--support", candidates)
-        chosen = {
-            "precision": self.precision,
-            "max_passes": self.max_passes,
-            "seed": self.seed or None,
-        }
-        values: dict[str, Any] = {
-            name: value for name, value in chosen.items() if value is not None
-        }
+        aims = {"precision": self.precision, "max_passes": self.max_passes}
+        aims |= {"seed": self.seed or None}
+        values: dict[str, Any] = {name: one for name, one in aims.items() if one is not None}
         if not values:
             return "auto"
         from unmask.settings import Sketch
@@ -320,10 +311,13 @@ def say_written(place: str) -> None:
     print(f"wrote {quoted(place, limit=150)}", file=sys.stderr)
 
 
-def as_json(lm: "LanguageModel", **values: object) -> str:
-    """What a command found by a model, as JSON."""
-    model = {"model": lm.name, "revision": lm.revision}
-    return json.dumps({**model, **values}, indent=2, allow_nan=False)
+def save_figure(figure: "Figure", place: str, *, quiet: bool) -> None:
+    """Write a figure, and say so."""
+    from unmask.plots import saving
+
+    saving.save_figure(figure, place)
+    if not quiet:
+        say_written(place)
 
 
 def check_figure(place: str) -> None:
@@ -333,6 +327,12 @@ def check_figure(place: str) -> None:
     check_ending(place)
     check_file("--figure", place)
     library("matplotlib.figure")
+
+
+def as_json(lm: "LanguageModel", **values: object) -> str:
+    """What a command found by a model, as JSON."""
+    model = {"model": lm.name, "revision": lm.revision}
+    return json.dumps({**model, **values}, indent=2, allow_nan=False)
 
 
 def reject(chosen: object, names: Iterable[str], why: str) -> None:

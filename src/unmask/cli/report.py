@@ -1,6 +1,5 @@
 """`unmask report`: tables, figures and JSON of evaluations."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 from unmask.cli import options
 from unmask.cli.command import argument, option
 from unmask.errors import UnmaskError
-from unmask.printable import printable, quoted
+from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.evaluation.reports.reporting import Report
@@ -27,9 +26,8 @@ class ReportCommand:
     SUMMARY = "make tables and figures from evaluations"
     DESCRIPTION = (
         "Make tables from the folders that unmask evaluate wrote: the paper's four metrics for "
-        "every construction, with bootstrap intervals over sentences, and paired differences. "
-        "Perplexities are exponentials of mean NLLs. The paper's own numbers are shown where "
-        "model and corpus match."
+        "every construction, with bootstrap intervals over sentences, and paired differences. The "
+        "paper's own numbers are shown where model and corpus match."
     )
     EXAMPLE = "unmask report runs/snli runs/xsum --output-format markdown -o results.md"
 
@@ -76,10 +74,13 @@ class ReportCommand:
 
         resampling = Resampling(resamples=self.resamples, seed=self.seed)
         result = report(_runs(self.runs), resampling=resampling, baseline=self.baseline)
-        if self.table and result.baseline is None and any(map(_has_baseline, tables)):
-            raise UnmaskError(
-                "differences are to mlm, which was not measured; give --baseline NAME"
-            )
+        if result.baseline is None:
+            means = [name for name in tables if not name.endswith("differences")]
+            if self.table and means != tables:
+                raise UnmaskError(
+                    "differences are to mlm, which was not measured; give --baseline NAME"
+                )
+            tables = means
         _write(_document(result, tables, self.output_format), self.output)
         # behind what can reject a command, because a folder is copied to once
         if self.copy_to is not None:
@@ -88,7 +89,7 @@ class ReportCommand:
             copy_run(result.runs[0], self.copy_to)
         if self.figures is not None:
             for path in draw(result, Path(self.figures), self.figure_format, say=options.say):
-                print(f"wrote {printable(str(path))}", file=sys.stderr)
+                options.say_written(str(path))
         return 0
 
     def _tables(self) -> list[str]:
@@ -112,12 +113,10 @@ def _runs(folders: Sequence[str]) -> "list[EvaluationRun]":
     """The evaluations of some folders; of several, those that hold none are named and left out."""
     from unmask.evaluation.run import holds_run, read_run
 
-    others = [folder for folder in folders if not holds_run(folder)]
-    if len(others) < len(folders):
-        for folder in others:
-            options.say(f"left out, since no evaluation is in it: {quoted(folder, limit=150)}")
-        folders = [folder for folder in folders if folder not in others]
-    return [read_run(folder) for folder in folders]
+    runs = [folder for folder in folders if holds_run(folder)]
+    for folder in (folder for folder in folders if runs and folder not in runs):
+        options.say(f"left out, since no evaluation is in it: {quoted(folder, limit=150)}")
+    return [read_run(folder) for folder in runs or folders]
 
 
 def _document(report: "Report", tables: list[str], format: str) -> str:
@@ -131,8 +130,6 @@ def _document(report: "Report", tables: list[str], format: str) -> str:
         # a table for programs has no place for them
         for note in report.notes():
             options.say(note)
-    if report.baseline is None:
-        tables = [name for name in tables if not _has_baseline(name)]
     write = {
         "text": rendering.text,
         "markdown": rendering.markdown,
@@ -140,10 +137,6 @@ def _document(report: "Report", tables: list[str], format: str) -> str:
         "csv": rendering.comma_separated,
     }[format]
     return "\n".join(map(write, report.tables(tables)))
-
-
-def _has_baseline(table: str) -> bool:
-    return table.endswith("differences")
 
 
 def _write(document: str, output: str | None) -> None:

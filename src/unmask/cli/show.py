@@ -25,7 +25,7 @@ def as_table(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> s
         name: [[*_cells(lm, cloze, fill), fill.written()] for fill in joint.top(top)]
         for name, joint in joints.items()
     }
-    return _table(ranked, len(cloze.blank_widths), ["prob"], _notes(lm, joints))
+    return _table(ranked, len(cloze.blank_widths), ["prob"], [*_notes(lm, joints)])
 
 
 def words_as_table(fills: WordFills, prior: object) -> str:
@@ -115,37 +115,32 @@ def _each(fill: dict[str, Any], key: str) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _notes(lm: "LanguageModel", joints: Joints) -> list[str]:
-    lines = []
+def _notes(lm: "LanguageModel", joints: Joints) -> Iterator[str]:
+    """How far to trust the fills: J, mutual information, and what was left out."""
     first = next((one for one in joints.values() if one.is_sketched()), None)
     errors = {} if first is None else first.standard_errors()
     first = first or next(iter(joints.values()))
-    agreement = first.agreement()
+    agreement, dependent = first.agreement(), []
     if agreement is not None:
-        lines.append(agreement.said(errors.get("incompatibility")))
-    dependent = {
-        name: joint.mutual_information()
-        for name, joint in joints.items()
-        if len(joint.supports) > 1 and joint.is_tabulated()
-    }
+        yield agreement.said(errors.get("incompatibility"))
+    for name, joint in joints.items():
+        if len(joint.supports) > 1 and joint.is_tabulated():
+            errors = joint.standard_errors() if joint.is_sketched() else {}
+            error = errors.get("mutual_information")
+            more = "" if error is None else f" +- {error:.2f}"
+            dependent.append(f"{abs(joint.mutual_information()):.2f}{more} nats ({name})")
     if dependent:
-        information = ", ".join(
-            f"{abs(value):.2f}{_error(joints[name])} nats ({name})"
-            for name, value in dependent.items()
-        )
-        lines.append(f"mutual information: {information}")
-    vocabulary = lm.model.vocabulary_size
-    return [
-        *lines,
-        *_estimated(joints, vocabulary),
-        *_captured(first, vocabulary),
-        *_searched(joints),
-    ]
-
-
-def _error(joint: "Joint") -> str:
-    error = joint.standard_errors().get("mutual_information") if joint.is_sketched() else None
-    return "" if error is None else f" +- {error:.2f}"
+        yield f"mutual information: {', '.join(dependent)}"
+    yield from _estimated(joints, lm.model.vocabulary_size)
+    yield from _captured(first, lm.model.vocabulary_size)
+    for name, joint in joints.items():
+        mass: Any = joint.diagnostics.get("searched_mass")
+        if mass is not None:
+            yield (
+                f"{name}: fills were searched for; the {joint.diagnostics['searched']} found have "
+                f"{_percent(mass)} of all probability, and one that was missed has at most "
+                f"{_percent(1 - mass)}"
+            )
 
 
 def _estimated(joints: Joints, vocabulary_size: int) -> Iterator[str]:
@@ -183,17 +178,6 @@ def _captured(joint: "Joint", vocabulary_size: int) -> Iterator[str]:
         f"the candidates ({counts}) have {listed([_percent(part) for part in held])} of the "
         f"model's probability at their {place}; probabilities are conditional on them"
     )
-
-
-def _searched(joints: Joints) -> Iterator[str]:
-    for name, joint in joints.items():
-        mass: Any = joint.diagnostics.get("searched_mass")
-        if mass is not None:
-            yield (
-                f"{name}: fills were searched for; the {joint.diagnostics['searched']} found have "
-                f"{_percent(mass)} of all probability, and one that was missed has at most "
-                f"{_percent(1 - mass)}"
-            )
 
 
 def _word_notes(wide: bool, prior: object) -> list[str]:
