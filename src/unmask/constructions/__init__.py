@@ -26,16 +26,10 @@ from unmask.tables.protocol import Tables
 Function = TypeVar("Function", bound=registered.Function)
 
 
-def _imported(home: str) -> Construction:
-    module, _, name = home.rpartition(".")
-    value = getattr(import_module(module, __name__), name)
-    assert isinstance(value, Construction)
-    return value
-
-
-CONSTRUCTIONS: dict[str, Construction] = {
-    name: _imported(method.home) for name, method in METHODS.items()
-}
+CONSTRUCTIONS: dict[str, Construction] = {}
+for _name, _method in METHODS.items():
+    _module, _, _value = _method.home.rpartition(".")
+    CONSTRUCTIONS[_name] = getattr(import_module(_module, __name__), _value)
 
 
 def method_name(name: object) -> str:
@@ -119,13 +113,12 @@ def check_options(method: str, options: Given, blanks: int = 2) -> None:
     if chosen.only_two and blanks > 2:
         names = ", ".join(constructions_of(blanks))
         raise MethodError(f"{method} takes two blanks; for more there are {names}")
-    is_registered = method not in CONSTRUCTIONS
     allowed = chosen.options(blanks) if options else {}
     for option, value in options.items():
         if option not in allowed:
             of = f"{method} of more than two blanks" if blanks > 2 else method
             raise MethodError(f"{of} has no {unknown_option(option, allowed)}")
-        if is_registered:
+        if method not in CONSTRUCTIONS:
             registered.check_value(method, option, value, allowed[option])
         elif option in METHODS[method].options:
             METHODS[method].options[option].check(value)
@@ -138,14 +131,17 @@ def check_methods(
     """Short names, each once, and the options of each; raises for what does not go together."""
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not methods:
         raise MethodError(f"methods is a list of names, not {quoted(methods)}")
-    names = list(dict.fromkeys(method_name(method) for method in methods))
-    chosen = {method_name(m): dict(o) for m, o in (options or {}).items()}
-    for name, given in chosen.items():
+    names = list(dict.fromkeys(map(method_name, methods)))
+    by_method: dict[str, dict[str, object]] = {name: {} for name in names}
+    for method, given in (options or {}).items():
+        name = method_name(method)
         if given and name not in names:
             raise MethodError(f"options are given for {name}, which is not among the methods")
+        if name in names:
+            by_method[name] = dict(given)
     for name in names:
-        check_options(name, chosen.setdefault(name, {}), blanks)
-    return names, {name: chosen[name] for name in names}
+        check_options(name, by_method[name], blanks)
+    return names, by_method
 
 
 def construct(method: object, tables: Tables, **options: object) -> Joint:

@@ -95,9 +95,14 @@ def _checked_function(name: str, function: object) -> Function:
 
 def check_value(name: str, option: str, value: object, default: object) -> None:
     """Raise for a value that is not like its default."""
-    wanted = _mismatch(value, default)
-    if wanted:
-        raise MethodError(f"{option} of {name} is {wanted}, not {quoted(value)}")
+    kind, fits = {
+        bool: ("True or False", isinstance(value, bool)),
+        int: ("a whole number", whole_number(value) is not None),
+        float: ("a number", real_number(value) is not None),
+        str: ("a string", isinstance(value, str)),
+    }.get(type(default), ("", True))
+    if not fits:
+        raise MethodError(f"{option} of {name} is {kind}, not {quoted(value)}")
 
 
 def _joint(
@@ -110,7 +115,13 @@ def _joint(
     tables.elicit(parts.whole, masked=parts.masked)
     settings = {**REGISTERED[name].options(), **options}
     if isinstance(built, Product | Sum):
-        _check_parts(name, parts, built)
+        powers = built.powers if isinstance(built, Product) else (1, 1)
+        for blank, (table, power) in enumerate(zip(("q(a | b)", "q(b | a)"), powers, strict=False)):
+            if power and blank not in parts.whole:
+                raise MethodError(
+                    f"{name} returned a {type(built).__name__} with {table}, which its needs= "
+                    f"leaves out; name blank {blank} in whole="
+                )
         return form_joint(_fitted(name, built, tables), tables, method=name, diagnostics=settings)
     if not isinstance(built, Joint):
         raise MethodError(f"{name} returns a Product, a Sum or a Joint, not {quoted(built)}")
@@ -120,62 +131,36 @@ def _joint(
     return built.named(name, {**tables.diagnostics(), **settings})
 
 
-def _check_parts(name: str, parts: Needs, form: Form) -> None:
-    powers = form.powers if isinstance(form, Product) else (1, 1)
-    for blank, (table, power) in enumerate(zip(("q(a | b)", "q(b | a)"), powers, strict=False)):
-        if power and blank not in parts.whole:
-            raise MethodError(
-                f"{name} returned a {type(form).__name__} with {table}, which its needs= leaves "
-                f"out; name blank {blank} in whole="
-            )
-
-
 def _fitted(name: str, form: Form, tables: PairTables) -> Form:
-    """The same form in float64, if its tensors are numbers per token."""
-    if isinstance(form, Product):
-        if len(form.powers) != 2:
-            raise MethodError(f"{name} returned {len(form.powers)} powers; two blanks have two")
-        factors = _doubled(name, "log_factors", form.log_factors, tables)
-        return replace(form, powers=tuple(map(float, form.powers)), log_factors=factors)
-    over = form.log_over
-    return Sum(
-        _doubled(name, "log_times", form.log_times, tables, of_each=True),
-        None if over is None else _doubled(name, "log_over", over, tables, of_each=True),
-    )
-
-
-def _doubled(
-    name: str, field: str, parts: object, tables: PairTables, *, of_each: bool = False
-) -> tuple[Tensor, ...]:
-    """Tensors of the form [a, 1] or [1, b]; one per blank where they belong to `of_each`."""
+    """The same form in float64, if its tensors are numbers per token: [a, 1] or [1, b]."""
     rows, columns = tables.shape
-    values = tuple(parts) if isinstance(parts, tuple | list) else (parts,)
-    allowed = [[(1, columns), (1, 1)], [(rows, 1), (1, 1)]]
-    if of_each and len(values) != 2:
-        raise MethodError(f"{field} of what {name} returned has one tensor per blank")
-    for place, part in enumerate(values):
-        shapes = allowed[place] if of_each else [*allowed[0], *allowed[1]]
-        if not isinstance(part, Tensor) or tuple(part.shape) not in shapes:
-            shape = tuple(part.shape) if isinstance(part, Tensor) else part
-            wanted = f"{shapes[0]}" if of_each else f"({rows}, 1) or (1, {columns})"
-            raise MethodError(
-                f"{field} of what {name} returned are tensors of shape {wanted}, one number per "
-                f"token, not {quoted(shape)}"
-            )
-    return tuple(part.to(torch.float64) for part in values if isinstance(part, Tensor))
+    # what a tensor of each blank depends on is the other blank
+    of_blank = [[(1, columns), (1, 1)], [(rows, 1), (1, 1)]]
 
+    def doubled(field: str, parts: object) -> tuple[Tensor, ...]:
+        values = tuple(parts) if isinstance(parts, tuple | list) else (parts,)
+        is_product = field == "log_factors"
+        if not is_product and len(values) != 2:
+            raise MethodError(f"{field} of what {name} returned has one tensor per blank")
+        for blank, part in enumerate(values):
+            shapes = [*of_blank[0], *of_blank[1]] if is_product else of_blank[blank]
+            if not isinstance(part, Tensor) or tuple(part.shape) not in shapes:
+                shape = tuple(part.shape) if isinstance(part, Tensor) else part
+                wanted = f"({rows}, 1) or (1, {columns})" if is_product else f"{shapes[0]}"
+                raise MethodError(
+                    f"{field} of what {name} returned are tensors of shape {wanted}, one number "
+                    f"per token, not {quoted(shape)}"
+                )
+        return tuple(part.to(torch.float64) for part in values if isinstance(part, Tensor))
 
-def _mismatch(value: object, default: object) -> str | None:
-    """What the value should be, if it is not of the kind of its default."""
-    if isinstance(default, bool):
-        return None if isinstance(value, bool) else "True or False"
-    if isinstance(default, int):
-        return None if whole_number(value) is not None else "a whole number"
-    if isinstance(default, float):
-        return None if real_number(value) is not None else "a number"
-    if isinstance(default, str):
-        return None if isinstance(value, str) else "a string"
-    return None
+    if isinstance(form, Sum):
+        over = form.log_over
+        times = doubled("log_times", form.log_times)
+        return Sum(times, None if over is None else doubled("log_over", over))
+    if len(form.powers) != 2:
+        raise MethodError(f"{name} returned {len(form.powers)} powers; two blanks have two")
+    factors = doubled("log_factors", form.log_factors)
+    return replace(form, powers=tuple(map(float, form.powers)), log_factors=factors)
 
 
 def _home(function: Function) -> tuple[object, object]:
