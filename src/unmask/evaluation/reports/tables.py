@@ -3,7 +3,6 @@
 Cells stay numbers here. How a number or a hostile name is written is for the output formats.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,11 +20,6 @@ Columns = dict[str, Callable[[Summary], Cell]]
 
 # of so many examples on, a bootstrap interval is nearly as wide as it should be
 FEWEST = 20
-# up to so many tokens of a support are listed; of more, the first few
-_MOST_LISTED, _FIRST = 8, 3
-# lists are joined by commas, and a comma is a token too
-_TOKEN = re.compile(r"(,|[^,]+)(?:,|$)")
-
 # one sentence per term, for the document in which it first stands
 TERMS = {
     "contiguous": "Contiguous: the two blanks are neighbours.",
@@ -161,16 +155,11 @@ def report_table(
     columns |= {
         f"{NAMES[measure]}, paper": partial(_published, measure=measure) for measure in paper
     }
-    supports = shown_supports(summary.group.support for summary in summaries)
     return ReportTable(
         title=TABLES[name].format(distance.title),
         columns=(*Group._fields, *columns),
         rows=tuple(
-            (
-                *summary.group._replace(support=supports[summary.group.support]),
-                *(cell(summary) for cell in columns.values()),
-            )
-            for summary in summaries
+            (*summary.group, *(cell(summary) for cell in columns.values())) for summary in summaries
         ),
         notes=_notes(name, summaries, distance, vocabularies or {}, has_paper=bool(paper)),
         terms=_terms(summaries, [*NLLS, *measures] if is_results else measures),
@@ -229,24 +218,9 @@ def _terms(summaries: Iterable[Summary], measures: Iterable[str]) -> tuple[str, 
     return tuple(terms)
 
 
-def shown_support(support: str) -> str:
-    """A long list of tokens shortened; plans and JSON have all of it."""
-    tokens = _TOKEN.findall(support)
-    if len(tokens) <= _MOST_LISTED:
-        return support
-    return f"{len(tokens)} tokens: {', '.join(tokens[:_FIRST])}, ..."
-
-
-def shown_supports(supports: Iterable[str]) -> dict[str, str]:
-    """The same for the supports of one table; whole where two would look alike."""
-    shown = {support: shown_support(support) for support in supports}
-    alike = len(set(shown.values())) < len(shown)
-    return {support: support for support in shown} if alike else shown
-
-
 def shown_setting(group: Group) -> str:
     """Model, corpus, blanks and support of a setting, as a title."""
     text = f"{group.model}, {group.corpus}, {group.mask} blanks"
     if group.support == WHOLE_VOCABULARY:
         return text
-    return f"{text}, support {shown_support(group.support)}"
+    return f"{text}, support {group.support}"
