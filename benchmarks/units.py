@@ -13,6 +13,7 @@ one that is started here.
 
 import argparse
 import json
+import os
 import resource
 import tempfile
 import time
@@ -27,8 +28,8 @@ import unmask
 from unmask.jobs.kinds import Kind
 from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.model_source import ModelSource
-from unmask.jobs.ray_workers import Cluster, RayExecutor
-from unmask.jobs.running import Executor, Job, LocalExecutor, Result, run_job
+from unmask.jobs.ray_workers import LOCAL, RayWorkers, joined
+from unmask.jobs.running import Job, run_job
 from unmask.records.files import rows_in_memory
 from unmask.records.rows import Record
 
@@ -59,32 +60,26 @@ class Nothing(Kind):
         return [[{"score": -1.0, "reason": None}] for _ in items]
 
 
-def job_over(kind: Kind, texts: Sequence[str], size: int | None) -> Job:
+def job_over(lm: unmask.LanguageModel, kind: Kind, texts: Sequence[str], size: int | None) -> Job:
     """A job over texts in memory."""
-    return Job(kind, rows_in_memory([Record({"text": text}) for text in texts]), size)
-
-
-def run(lm: unmask.LanguageModel, job: Job, folder: str, executor: Executor) -> Result:
-    """The whole job."""
-    units = job.cut(lm)
-    plan = job.plan(lm, units, name="model", dtype="float32")
-    return run_job(job, units, plan, folder, executor, progress=False)
+    rows = rows_in_memory([Record({"text": text}) for text in texts])
+    return Job(kind=kind, input=rows, lm=lm, model_name="model", rows_per_unit=size)
 
 
 def parts(lm: unmask.LanguageModel, units: int) -> dict[str, Any]:
     """The cost of a unit without a model."""
-    job = job_over(Nothing(), ["The man is in the park."] * 20 * units, 20)
+    job = job_over(lm, Nothing(), ["The man is in the park."] * 20 * units, 20)
     with tempfile.TemporaryDirectory() as folder:
         began = time.process_time()
-        run(lm, job, folder, LocalExecutor(lm))
+        run_job(job, folder, progress=False)
         seconds = time.process_time() - began
     return {"units": units, "cpu_ms_per_unit": round(1000 * seconds / units, 3)}
 
 
 def loop(lm: unmask.LanguageModel, texts: list[str], repeats: int) -> dict[str, Any]:
     """A job beside a bare loop over the library's own call, with the same batches."""
-    job = job_over(ScoreKind(), texts, None)
-    size = job.cut(lm).rows_per_unit
+    job = job_over(lm, ScoreKind(), texts, None)
+    size = job.cut().rows_per_unit
     quiet = unmask.Settings(progress=False)
 
     def bare() -> None:
@@ -93,7 +88,7 @@ def loop(lm: unmask.LanguageModel, texts: list[str], repeats: int) -> dict[str, 
 
     def whole() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            run(lm, job, folder, LocalExecutor(lm))
+            run_job(job, folder, progress=False)
 
     seconds = in_turns({"job": whole, "bare": bare}, repeats)
     return {
@@ -108,9 +103,9 @@ def on_ray(model: str, units: int, workers: int) -> dict[str, Any]:
     """Trivial units over a cluster."""
     source = ModelSource(place=model, device="cpu")
     lm, began, times = source.load(), time.monotonic(), list[float]()
-    job = job_over(Nothing(), ["The man is in the park."] * units, 1)
+    job = job_over(lm, Nothing(), ["The man is in the park."] * units, 1)
 
-    class Timed(RayExecutor):
+    class Timed(RayWorkers):
         def run(self, *given: Any) -> Any:
             for outcome in super().run(*given):
                 times.append(time.monotonic())
@@ -119,10 +114,11 @@ def on_ray(model: str, units: int, workers: int) -> dict[str, Any]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with (
         tempfile.TemporaryDirectory() as folder,
-        Timed(source, Cluster(workers=(workers, workers))) as cluster,
+        joined("auto" if "RAY_ADDRESS" in os.environ else LOCAL),
     ):
+        cluster = Timed(source=source, count=(workers, workers))
         began = time.monotonic()
-        result = run(lm, job, folder, cluster)
+        result = run_job(job, folder, workers=cluster, progress=False)
     return {
         "units": result.done,
         "workers": workers,

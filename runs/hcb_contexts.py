@@ -29,7 +29,7 @@ from torch import Tensor
 import unmask
 from unmask.errors import UnmaskError
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
-from unmask.jobs.canonical import sha256
+from unmask.jobs.plan import sha256
 from unmask.model.row_reader import Outcomes, RowReader, Rows
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.resampling import DEFAULT, Estimate, means

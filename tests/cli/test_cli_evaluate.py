@@ -21,8 +21,7 @@ from unmask.cli import main
 from unmask.constructions.registered import REGISTERED
 from unmask.evaluation.request import EvaluationRequest, evaluate, prepare
 from unmask.evaluation.run import read_run
-from unmask.jobs.identify import identify
-from unmask.jobs.model_source import ModelSource, check_model
+from unmask.jobs.model_source import ModelSource, check_model, identify
 from unmask.records.corpora import CorpusSpec
 
 pytestmark = pytest.mark.usefixtures("read_once")

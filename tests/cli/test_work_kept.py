@@ -3,14 +3,17 @@
 import csv
 import gc
 import json
+import signal
 import sys
 
+import pyarrow.parquet as pq
 import pytest
 from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import main
 from unmask.jobs import estimate, running
 from unmask.jobs.worker import Worker
+from unmask.model.row_reader import RowReader
 from unmask.sequences import scoring
 from unmask.sequences.scores import TextScore
 
@@ -83,7 +86,7 @@ def test_a_terminal_sees_how_many_of_how_many(fill_all, monkeypatch):
             super().update(n)
             counts.append((self.n, self.total))
 
-    monkeypatch.setattr(running, "_progress_bar", lambda left, *_: Counted(left))
+    monkeypatch.setattr(running, "_progress_bar", lambda _, left, *__: Counted(left))
     assert fill_all("--rows-per-unit", "1")[0] == 0
     assert counts == [(n, 4) for n in range(1, 5)]
 
@@ -195,6 +198,58 @@ def interrupt_after_writing(units: int, monkeypatch: pytest.MonkeyPatch) -> None
         return real(self, *arguments)
 
     monkeypatch.setattr(Worker, "answers", answers)
+
+
+@pytest.mark.slow
+def test_an_interrupt_late_in_a_run_keeps_most_of_its_rows(score_all, tmp_path, monkeypatch):
+    """Ctrl-C in a forward pass, after 70% of those of a run of eight units or so, as of 40 s."""
+    rows = [{"text": f"the {'cat ' * (n % 7 + 1)}sat."} for n in range(240)]
+    output, real, passes = tmp_path / "out.csv", RowReader._run, []
+
+    def interrupted(self, ids, positions):
+        if sum(passes) > 0.7 * total:
+            signal.raise_signal(signal.SIGINT)
+        passes.append(len(ids))
+        return real(self, ids, positions)
+
+    # a model of this size would do all of them in one unit
+    monkeypatch.setattr(estimate, "_SECONDS_PER_PASS", estimate.UNIT_SECONDS / 200)
+    # the processes that share the tests ignore Ctrl-C
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(RowReader, "_run", interrupted)
+            total = float("inf")
+            assert score_all("--output", str(output), rows=rows)[0] == 0
+            total, whole = sum(passes), output.read_bytes()
+            output.unlink()
+            passes.clear()
+            code, _, err = score_all("--output", str(output), rows=rows)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    parts = list((tmp_path / "out.csv.parts").glob("part-*"))
+    saved = sum(len(pq.read_table(part)) for part in parts)
+    assert code == 130
+    assert len(parts) > 3
+    assert len(rows) / 2 <= saved < 0.7 * len(rows) + 1
+    kept = f"{saved} texts are saved in '{output}.parts'; repeat the command to go on"
+    assert err.splitlines()[-1] == f"unmask: interrupted; {kept}"
+    # what is left, and no more, is computed now
+    passes.clear()
+    monkeypatch.setattr(RowReader, "_run", counting(passes, real))
+    assert score_all("--output", str(output), "--quiet", rows=rows)[0] == 0
+    assert sum(passes) < total / 2
+    assert output.read_bytes() == whole
+
+
+def counting(passes, real):
+    """The forward passes of a reader, with their number in a list."""
+
+    def run(self, ids, positions):
+        passes.append(len(ids))
+        return real(self, ids, positions)
+
+    return run
 
 
 @pytest.mark.slow

@@ -20,10 +20,8 @@ import unmask
 from unmask.cli import main
 from unmask.evaluation.kind import Evaluate
 from unmask.evaluation.run import read_run
-from unmask.jobs.canonical import canonical
-from unmask.jobs.identify import identify
-from unmask.jobs.model_identity import ModelIdentity, model_changes, same_function
-from unmask.jobs.model_source import check_model
+from unmask.jobs.model_source import check_model, identify
+from unmask.jobs.plan import ModelIdentity, canonical, model_changes, same_function
 
 WORDS = ("cat", "dog", "man", "woman")
 TEXTS = [f"the {WORDS[i % 4]} sat on a {WORDS[i // 4 % 4]}" for i in range(16)]

@@ -7,8 +7,7 @@ from typing import Any
 from unmask.evaluation.kind import Evaluate
 from unmask.evaluation.rows import LabelledMethod, ResultRow
 from unmask.evaluation.run import EvaluationRun
-from unmask.jobs.model_identity import ModelIdentity
-from unmask.jobs.plan import JobPlan
+from unmask.jobs.plan import JobPlan, ModelIdentity
 
 MODEL = ModelIdentity(
     name="m", revision=None, weights="a" * 64, vocabulary="b" * 64, dtype="float32"

@@ -14,6 +14,7 @@ from tiny_tokenizers import save_bert
 import unmask
 from unmask import cli
 from unmask.cli import many
+from unmask.jobs import running
 from unmask.records.files import records_or_raise
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -96,6 +97,45 @@ def test_dependence_in_parts_is_that_of_one_file(model, tmp_path, capsys) -> Non
     plain, merged = rows_of(tmp_path / "out.jsonl"), rows_of(tmp_path / "d.jsonl")
     for row, other in zip(merged, plain, strict=True):
         assert other == pytest.approx(row, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_a_bar_counts_what_the_kind_says_its_rows_are(model, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(running, "SECONDS_PER_LINE", 0.0)
+    lines = [",".join(item) for item in [("text", "word1", "word2"), *ITEMS]]
+    (tmp_path / "items.csv").write_text("\n".join(lines))
+    (tmp_path / "in.txt").write_text("the cat sat on the mat.\na man saw the dog.\n")
+    size = ["-m", model, "--rows-per-unit", "1", "-o"]
+    for command, noun in (
+        (["score", tmp_path / "in.txt"], "texts"),
+        (["pairs", tmp_path / "items.csv"], "items"),
+        (["evaluate", tmp_path / "in.txt", "--method", "mlm", "--examples", "2"], "examples"),
+    ):
+        assert run(*command, *size, f"{tmp_path}/{noun}/") == 0
+        bars = [line for line in capsys.readouterr().err.splitlines() if "%|" in line]
+        assert bars
+        assert all(f" {noun}" in line for line in bars), bars
+
+
+@pytest.mark.slow
+def test_more_files_than_units_are_refused_and_others_share_the_limit(
+    model, tmp_path, capsys, monkeypatch
+) -> None:
+    monkeypatch.setattr(running, "MOST_UNITS", 4)
+    monkeypatch.setattr(running, "rows_per_unit", lambda *_: 1)
+    (source := tmp_path / "in").mkdir()
+    for n in range(4):
+        (source / f"{n}.txt").write_text("the cat sat.\n" * (4 * n + 1))
+    asked = ["score", source, "-m", model, "--quiet", "-o"]
+    assert run(*asked, f"{tmp_path}/run/") == 0
+    assert len(list((tmp_path / "run").glob("part-*"))) == 4
+    (source / "4.txt").write_text("a dog ran.\n")
+    assert run(*asked, f"{tmp_path}/more/") == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said == (
+        "unmask: the input has 5 files, each at least one part, and a run takes at most 4; join "
+        "files, or give some of them at a time"
+    )
 
 
 KIND = """

@@ -24,8 +24,8 @@ from unmask import Settings, cli
 from unmask.jobs.folder import Folder
 from unmask.jobs.kinds import Kind, Reason
 from unmask.jobs.model_source import ModelSource
-from unmask.jobs.ray_workers import Cluster, RayExecutor
-from unmask.jobs.running import Job, LocalExecutor, Result, run_job
+from unmask.jobs.ray_workers import RayWorkers
+from unmask.jobs.running import Job, Result, run_job
 from unmask.jobs.worker import Worker
 from unmask.language_model import LanguageModel
 from unmask.records.files import open_input
@@ -86,13 +86,10 @@ def run(
     source.write_text("\n".join(texts) + "\n")
     where = ModelSource(place=model, device="cpu")
     lm = where.load()
-    job = Job(kind, open_input([str(source)]), size)
-    units = job.cut(lm)
-    plan = job.plan(lm, units, name="m", dtype="float32")
-    if not on_ray:
-        return run_job(job, units, plan, str(place), LocalExecutor(lm), progress=False)
-    with RayExecutor(where, Cluster(workers=(2, 2))) as workers:
-        return run_job(job, units, plan, str(place), workers, progress=False)
+    rows = open_input([str(source)])
+    job = Job(kind=kind, input=rows, lm=lm, model_name="m", rows_per_unit=size)
+    workers = RayWorkers(source=where, count=(2, 2)) if on_ray else None
+    return run_job(job, str(place), workers=workers, progress=False)
 
 
 def parts(place: Path) -> dict[str, bytes]:
@@ -185,14 +182,11 @@ def test_a_model_that_a_worker_cannot_load_ends_the_run_in_one_line(
 ) -> None:
     (tmp_path / "in.txt").write_text("\n".join(TEXTS))
     lm = ModelSource(place=model, device="cpu").load()
-    job = Job(Tokens(), open_input([str(tmp_path / "in.txt")]), 2)
-    units = job.cut(lm)
-    plan = job.plan(lm, units, name="m", dtype="float32")
-    with (
-        RayExecutor(ModelSource(place=str(tmp_path / "none")), Cluster(workers=(1, 1))) as workers,
-        pytest.raises(Exception, match=r"a worker cannot go on: .*none"),
-    ):
-        run_job(job, units, plan, str(tmp_path / "run"), workers, progress=False)
+    rows = open_input([str(tmp_path / "in.txt")])
+    job = Job(kind=Tokens(), input=rows, lm=lm, model_name="m", rows_per_unit=2)
+    workers = RayWorkers(source=ModelSource(place=str(tmp_path / "none")), count=(1, 1))
+    with pytest.raises(Exception, match=r"a worker cannot go on: .*none"):
+        run_job(job, str(tmp_path / "run"), workers=workers, progress=False)
 
 
 def test_a_worker_is_for_pipelines_of_ray_data_too(cluster, model, tmp_path) -> None:

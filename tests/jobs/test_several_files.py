@@ -15,8 +15,8 @@ from tiny_tokenizers import save_bert
 
 from unmask import cli
 from unmask.errors import StoreError
-from unmask.jobs.canonical import sha256
 from unmask.jobs.merging import merge
+from unmask.jobs.plan import sha256
 
 pytestmark = pytest.mark.usefixtures("read_once")
 

@@ -13,9 +13,8 @@ from torch import Tensor
 
 import unmask
 from unmask.cli import main
-from unmask.jobs.identify import identify
-from unmask.jobs.model_identity import model_changes
-from unmask.jobs.model_source import ModelSource
+from unmask.jobs.model_source import ModelSource, identify
+from unmask.jobs.plan import model_changes
 
 TOLERANCE = 1e-5
 # after three special tokens

@@ -15,7 +15,7 @@ from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.jobs.model_source import ModelSource
-    from unmask.jobs.ray_workers import RayExecutor
+    from unmask.jobs.ray_workers import RayWorkers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +49,10 @@ def check(chosen: RayOptions) -> None:
         )
     if chosen.cpus_per_worker is not None and chosen.cpus_per_worker < 1:
         raise UnmaskError(f"cpus_per_worker is a number from 1, not {chosen.cpus_per_worker}")
-    _workers(chosen.workers)
+    _count(chosen.workers)
 
 
-def _workers(text: str | None) -> tuple[int, int] | None:
+def _count(text: str | None) -> tuple[int, int] | None:
     """The least and the most workers."""
     if text is None:
         return None
@@ -64,21 +64,17 @@ def _workers(text: str | None) -> tuple[int, int] | None:
 
 
 @contextmanager
-def executor(chosen: RayOptions, source: "ModelSource") -> "Iterator[RayExecutor | None]":
-    """The cluster, if one is requested."""
+def workers(chosen: RayOptions, source: "ModelSource") -> "Iterator[RayWorkers | None]":
+    """The workers of the cluster, if one is requested; it is joined at once."""
     if chosen.ray is None:
         yield None
         return
 
-    from unmask.jobs.ray_workers import Cluster, RayExecutor
+    from unmask.jobs.ray_workers import RayWorkers, joined
 
-    cluster = Cluster(
-        address=chosen.ray,
-        workers=_workers(chosen.workers),
-        cpus_per_worker=chosen.cpus_per_worker or 1,
-    )
-    with RayExecutor(source, cluster) as ray:
-        yield ray
+    cpus = chosen.cpus_per_worker or 1
+    with joined(chosen.ray):
+        yield RayWorkers(source=source, count=_count(chosen.workers), cpus_per_worker=cpus)
 
 
 @contextmanager

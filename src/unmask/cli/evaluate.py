@@ -11,7 +11,7 @@ from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
     from unmask.evaluation.request import EvaluationRequest, Prepared
-    from unmask.jobs.running import Executor
+    from unmask.jobs.ray_workers import RayWorkers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +66,13 @@ class EvaluateCommand:
         self.estimation.check(self.support or ())
         request = self._request()
         # first: whether there is a cluster is known at once, reading a corpus takes time
-        joined = (
-            nullcontext() if self.dry_run else cluster.executor(self.distributed, request.model)
-        )
-        with cluster.leaving_in_order(), joined as executor:
-            return self._evaluate(request, executor)
+        joined = nullcontext() if self.dry_run else cluster.workers(self.distributed, request.model)
+        with cluster.leaving_in_order(), joined as workers:
+            return self._evaluate(request, workers)
 
-    def _evaluate(self, request: "EvaluationRequest", executor: "Executor | None") -> int:
+    def _evaluate(self, request: "EvaluationRequest", workers: "RayWorkers | None") -> int:
         from unmask.evaluation.request import evaluate, prepare
-        from unmask.jobs.shards import Shard
+        from unmask.jobs.folder import Shard
 
         shard = Shard() if self.shard is None else Shard.parse(self.shard)
         if self.distributed.ray is not None:
@@ -84,13 +82,14 @@ class EvaluateCommand:
         if not self.quiet or self.dry_run:
             print(_announcement(prepared), file=sys.stderr)
         if self.dry_run:
-            print(_cost(prepared, self.rows_per_unit))
+            job = prepared.job(rows_per_unit=self.rows_per_unit)
+            job.announce(list(job.cut().units), len(prepared.pairs), print, is_dry=True)
             return 0
         outcome = evaluate(
             prepared,
             many.whole_path(self.output),
             shard=shard,
-            executor=executor,
+            workers=workers,
             rows_per_unit=self.rows_per_unit,
             strict=self.strict,
             progress=False if self.quiet else None,
@@ -148,12 +147,3 @@ def _announcement(prepared: "Prepared") -> str:
         mark = printable(str(tokenizer.convert_ids_to_tokens([tokenizer.unk_token_id])[0]))
         line += f"; {unknown:,} of them hold words that the vocabulary has no token for ({mark})"
     return line
-
-
-def _cost(prepared: "Prepared", rows_per_unit: int | None) -> str:
-    """What the run would take here."""
-    from unmask.jobs.estimate import estimate
-
-    job = prepared.job(rows_per_unit)
-    units = list(job.cut(prepared.lm).units)
-    return str(estimate(job.kind, prepared.lm, units, len(prepared.pairs), is_dry=True))

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,10 +20,11 @@ from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.jobs.counts import Counts
+    from unmask.jobs.folder import Shard
     from unmask.jobs.kinds import Kind
     from unmask.jobs.running import Job, Result
     from unmask.language_model import LanguageModel
-    from unmask.records.files import InputRows, Unit
+    from unmask.records.files import InputRows
     from unmask.records.rows import Record, Row
 
 # options that commands over rows share, each a field
@@ -228,11 +229,11 @@ class RowsRun:
         chosen, kind = self.chosen, self.kind
         given = self.given.read(kind, hold=False)
         self.check(given)
-        lm = chosen.running.load(chosen.model)
         is_pipe = given.records is not None and not isinstance(given.records, Sequence)
-        job = self._job(given, self.at_once if is_pipe else None)
-        source = job.cut(lm)
-        if not is_pipe and self._announced(lm, list(source.units), source.rows):
+        job = self._job(given, chosen.running.load(chosen.model), self.at_once if is_pipe else None)
+        source = job.cut()
+        if chosen.dry_run and not is_pipe:
+            job.announce([*source.units], source.rows, print, is_dry=True)
             return 0
         with _opened(place) as file:
             is_table = format not in ("jsonl", None)
@@ -249,8 +250,9 @@ class RowsRun:
                     write(list(held))
                     held.clear()
 
-            progress = False if chosen.quiet else None
-            counts = stream(job, source, lm, write_or_hold, progress=progress)
+            if not (chosen.quiet or is_pipe):
+                job.announce([*source.units], source.rows, _print_note, is_dry=False)
+            counts = stream(job, source, write_or_hold, progress=False if chosen.quiet else None)
         self._check_any(counts)
         return self._concluded(counts)
 
@@ -285,70 +287,57 @@ class RowsRun:
     def _computed(self, folder: str, file: str | None) -> "Result | None":
         """The parts that the folder lacked; None of a dry run."""
         from unmask.jobs.folder import holds_parts
-        from unmask.jobs.running import LocalExecutor, run_job
-        from unmask.jobs.shards import Shard
+        from unmask.jobs.running import run_job
 
-        chosen = self.chosen
-        shard = Shard() if chosen.shard is None else Shard.parse(chosen.shard)
+        chosen, _ = self.chosen, self._shard()
         source = chosen.running.source(chosen.model)
         # first: whether there is a cluster is known at once, reading an input takes time
-        joined = nullcontext() if chosen.dry_run else cluster.executor(chosen.distributed, source)
-        with cluster.leaving_in_order(), joined as remote:
+        joined = nullcontext() if chosen.dry_run else cluster.workers(chosen.distributed, source)
+        with cluster.leaving_in_order(), joined as workers:
             given = self.given.read(self.kind, hold=True)
             self.check(given)
             # with a cluster this process only plans, and needs no GPU
-            lm = (source if remote is None else replace(source, device="cpu")).load()
-            job = self._job(given, None)
-            units = job.cut(lm, shard, folder)
+            lm = (source if workers is None else replace(source, device="cpu")).load()
+            job = self._job(given, lm, None)
             if chosen.dry_run:
-                self._announced(lm, list(units.units), units.rows)
+                units = job.cut(folder)
+                job.announce([*units.units], units.rows, print, is_dry=True)
                 return None
-            name, dtype = options.model_name(chosen.model), chosen.running.dtype
             try:
                 return run_job(
                     job,
-                    units,
-                    job.plan(lm, units, name=name, dtype=dtype),
                     folder,
-                    remote or LocalExecutor(lm),
-                    shard=shard,
+                    workers=workers,
                     progress=False if chosen.quiet else None,
                     say=options.say,
-                    # a cluster has other speeds
-                    look_at=lambda left, rows: remote or self._announced(lm, left, rows),
+                    announce=None if chosen.quiet else _print_note,
                 )
             except BaseException:
                 if file is not None and not holds_parts(folder):
                     shutil.rmtree(folder, ignore_errors=True)
                 raise
 
-    def _job(self, given: "InputRows", size: int | None) -> "Job":
+    def _job(self, given: "InputRows", lm: "LanguageModel", size: int | None) -> "Job":
         from unmask.jobs.running import Job
 
+        chosen = self.chosen
         # bars within a unit would be thousands
         plain: Any = self.kind
-        kind = replace(plain, settings=replace(plain.settings, progress=False))
-        chosen = self.chosen
-        size = size if chosen.rows_per_unit is None else chosen.rows_per_unit
-        return Job(kind, given, size, chosen.strict)
+        return Job(
+            kind=replace(plain, settings=replace(plain.settings, progress=False)),
+            input=given,
+            lm=lm,
+            model_name=options.model_name(chosen.model),
+            dtype=chosen.running.dtype,
+            rows_per_unit=size if chosen.rows_per_unit is None else chosen.rows_per_unit,
+            shard=self._shard(),
+            strict=chosen.strict,
+        )
 
-    def _announced(self, lm: "LanguageModel", left: "Sequence[Unit]", rows: int | None) -> bool:
-        """Print what rows take, if that is long; True where nothing else is wanted."""
-        from unmask.jobs.estimate import LONG_SECONDS, estimate
+    def _shard(self) -> "Shard":
+        from unmask.jobs.folder import Shard
 
-        chosen = self.chosen
-        if chosen.quiet and not chosen.dry_run:
-            return False
-        plain: Any = self.kind
-        kind: Kind = replace(plain, settings=replace(plain.settings, progress=False))
-        # an input that cannot be read says so when it is its turn
-        with suppress(UnmaskError):
-            made = estimate(kind, lm, left, rows, is_dry=chosen.dry_run)
-            if chosen.dry_run:
-                print(made or f"{kind.title}: the cost is not known before it runs")
-            elif made is not None and (made.seconds or 0.0) > LONG_SECONDS:
-                print(made, file=sys.stderr)
-        return chosen.dry_run
+        return Shard() if self.chosen.shard is None else Shard.parse(self.chosen.shard)
 
     def _check_any(self, counts: "Counts") -> None:
         """Raise where there is not one number; a shard may have no texts."""
@@ -359,6 +348,10 @@ class RowsRun:
 
     def _concluded(self, counts: "Counts") -> int:
         return self.conclude(counts) if self.conclude else concluded(self.chosen, self.kind, counts)
+
+
+def _print_note(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 @contextmanager

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from unmask.evaluation.request import evaluate as evaluate
     from unmask.evaluation.request import prepare as prepare
     from unmask.evaluation.run import read_run as read_run
+    from unmask.jobs.folder import Shard as Shard
     from unmask.jobs.model_source import ModelSource as ModelSource
-    from unmask.jobs.shards import Shard as Shard
 
 _HOMES = {
     "unmask.evaluation.request": ("EvaluationRequest", "evaluate", "prepare"),
     "unmask.evaluation.run": ("read_run",),
+    "unmask.jobs.folder": ("Shard",),
     "unmask.jobs.model_source": ("ModelSource",),
-    "unmask.jobs.shards": ("Shard",),
 }
 __all__, __getattr__ = lazy_names(__name__, _HOMES)

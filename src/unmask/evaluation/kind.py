@@ -9,14 +9,15 @@ from unmask.constructions.incompatibility import agreement
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.rows import COLUMNS, SKETCHED_VOCABULARY, LabelledMethod, ResultRow
 from unmask.evaluation.run import KIND
-from unmask.jobs.canonical import sha256
 from unmask.jobs.counts import Counts, counted, note
 from unmask.jobs.kinds import FailedRows, Kind, Work
-from unmask.jobs.model_source import SOFTWARE, device_name
+from unmask.jobs.model_source import SOFTWARE
+from unmask.jobs.plan import sha256
 from unmask.jobs.worker import is_of_accelerator
 from unmask.joints.joint import Joint
 from unmask.joints.metrics import pair_metrics
 from unmask.language_model import LanguageModel
+from unmask.model.devices import device_name
 from unmask.printable import describe
 from unmask.queries.sketched import joints_at
 from unmask.settings import Settings, Sketch
@@ -151,7 +152,7 @@ class Evaluate(Kind):
         shared: dict[str, Any] = {
             "incompatibility": None if disagreement is None else disagreement.bits,
             "software": SOFTWARE,
-            "device": device_name(lm),
+            "device": device_name(lm.model.device),
         }
         rows = []
         for columns, (name, joint) in zip(self._columns(example), joints.items(), strict=True):

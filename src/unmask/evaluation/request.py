@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unmask.constructions import CONSTRUCTIONS, check_methods, default_options, is_importable
 from unmask.errors import CorpusError, MethodError, SupportError
@@ -14,20 +14,22 @@ from unmask.evaluation.kind import EXAMPLE, Evaluate
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
 from unmask.evaluation.rows import WHOLE_VOCABULARY, LabelledMethod
 from unmask.evaluation.run import CorpusIdentity
-from unmask.jobs.canonical import canonical, sha256
-from unmask.jobs.estimate import LONG_SECONDS, estimate
+from unmask.jobs.folder import Shard
 from unmask.jobs.model_source import ModelSource
-from unmask.jobs.running import Executor, Job, LocalExecutor, Result, run_job
-from unmask.jobs.shards import Shard
+from unmask.jobs.plan import canonical, sha256
+from unmask.jobs.running import Job, Result, run_job
 from unmask.language_model import LanguageModel
 from unmask.names import model_name
 from unmask.printable import quoted
 from unmask.queries.sketched import check_sketched, sketchable
 from unmask.records.corpora import Corpus, CorpusSpec, read_corpus
-from unmask.records.files import InputRows, Unit
+from unmask.records.files import InputRows
 from unmask.records.rows import Record
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, is_auto, resolved
+
+if TYPE_CHECKING:
+    from unmask.jobs.ray_workers import RayWorkers
 
 # all constructions that can be computed
 ALL = "all"
@@ -100,13 +102,20 @@ class Prepared:
     pairs: tuple[MaskedPair, ...]
     kind: Evaluate
 
-    def job(self, rows_per_unit: int | None = None) -> Job:
-        """The examples, as rows of an input that is known by its corpus."""
-        identity = CorpusIdentity(self.kind.corpus, len(self.corpus.sentences), self.corpus.digest)
+    def job(self, *, shard: Shard | None = None, **options: Any) -> Job:
+        """The examples as rows of an input, which is known by the corpus."""
         records = [Record({EXAMPLE: pair}) for pair in self.pairs]
         sample = [record.row for record in records[:_SAMPLE]]
-        examples = InputRows([EXAMPLE], sample, records=records, identity=list(identity))
-        return Job(self.kind, examples, rows_per_unit)
+        identity = CorpusIdentity(self.kind.corpus, len(self.corpus.sentences), self.corpus.digest)
+        return Job(
+            kind=self.kind,
+            input=InputRows([EXAMPLE], sample, records=records, identity=list(identity)),
+            lm=self.lm,
+            model_name=self.kind.model_name,
+            dtype=self.request.model.dtype,
+            shard=shard or Shard(),
+            **options,
+        )
 
 
 def prepare(request: EvaluationRequest) -> Prepared:
@@ -193,7 +202,7 @@ def evaluate(
     output: str | Path,
     *,
     shard: Shard | None = None,
-    executor: Executor | None = None,
+    workers: "RayWorkers | None" = None,
     rows_per_unit: int | None = None,
     strict: bool = False,
     progress: bool | None = None,
@@ -205,7 +214,7 @@ def evaluate(
         prepared: What `prepare` makes of a request.
         output: The folder; the same call continues a run that was interrupted.
         shard: The share of this process when several work on one folder.
-        executor: Where it runs. Default: in this process.
+        workers: Those of a cluster. Default: this process.
         rows_per_unit: Results are saved by so many examples. Default: by some seconds of work.
         strict: End the run at the first example that fails.
         progress: A bar on stderr, with rate and time left; None: only on a terminal.
@@ -226,27 +235,14 @@ def evaluate(
         >>> unmask.evaluate(prepare(request), "results", progress=False).done
         1
     """
-    place, lm, request = os.fspath(output), prepared.lm, prepared.request
-    job = replace(prepared.job(rows_per_unit), strict=strict)
-    source = job.cut(lm, shard, place)
-
-    def look_at(left: Sequence[Unit], rows: int | None) -> None:
-        # a cluster has other speeds
-        if say is not None and progress is not False and executor is None:
-            work = estimate(job.kind, lm, left, rows, is_dry=False)
-            if work is not None and (work.seconds or 0.0) > LONG_SECONDS:
-                say(str(work))
-
+    job = prepared.job(shard=shard, rows_per_unit=rows_per_unit, strict=strict)
     return run_job(
         job,
-        source,
-        job.plan(lm, source, name=prepared.kind.model_name, dtype=request.model.dtype),
-        place,
-        executor or LocalExecutor(lm),
-        shard=shard,
+        os.fspath(output),
+        workers=workers,
         progress=progress,
         say=say or (lambda _: None),
-        look_at=look_at,
+        announce=None if progress is False else say,
     )
 
 

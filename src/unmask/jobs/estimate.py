@@ -7,7 +7,7 @@ input alike. The time of a run is measured, on rows from all over what is left o
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from unmask.errors import UnmaskError
@@ -25,8 +25,10 @@ _MOST_ROWS, _UNKNOWN_ROWS = 10_000, 64
 UNIT_SECONDS = 5.0
 # units that are read for an estimate, and rows of each
 _UNITS_READ, _ROWS_READ = 8, 8
-# a row that runs alone is timed unless it takes longer; how long such rows are timed
-_LONGEST_ROW, _TIMED_SECONDS = 10.0, 2.0
+# a row that runs alone is timed unless it takes longer; how long such rows are timed, and for how
+# long where all of them are computed next
+_LONGEST_ROW, _TIMED_SECONDS, _TIMED_BEFORE_A_RUN = 10.0, 2.0, 0.5
+_ROWS_TIMED_BEFORE_A_RUN = 64
 # fewer forward passes are over sooner than their time would be measured
 _FEW_PASSES = 512
 # work that takes no longer needs no announcement
@@ -66,47 +68,34 @@ def _works(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[Work]:
     return works
 
 
-@dataclass(frozen=True)
-class RunEstimate:
-    """What rows take in all, or one of them where `rows`, their number, is not known."""
-
-    title: str
-    noun: str
-    rows: int | None
-    passes: float
-    seconds: float | None
-    at_most: bool
-
-    def __str__(self) -> str:
-        """One line."""
-        most = "at most " if self.at_most else ""
-        what = f"for {self.rows:,} {self.noun}{'s' * (self.rows != 1)}" if self.rows else "for each"
-        time = "" if self.seconds is None else f", about {readable_seconds(self.seconds)}"
-        return f"{self.title}: {most}{self.passes:,.0f} forward passes {what}{time}"
-
-
 def estimate(
     kind: Kind, lm: LanguageModel, left: Sequence[Unit], rows: int | None, *, is_dry: bool
-) -> RunEstimate | None:
-    """What the units that are left take here, of which all rows are `rows`; None if not known.
+) -> str | None:
+    """A line on what the units that are left take, of which all rows are `rows`, or for each row.
 
-    A dry run times rows that would share no batches, any other one only if that is a small part.
+    A dry run times several batches, and rows that would share none. Where a run follows, which
+    would do the same again, it is one batch, and such rows only if that is a small part; and unless
+    the run is long, the line is None.
     """
     items, bad = _sampled(kind, lm, left)
     works = _works(kind, lm, items)
     if not works:
-        return None
+        return f"{kind.title}: the cost is not known before it runs" if is_dry else None
     count = 1.0 if rows is None else rows * len(items) / (len(items) + bad)
-    passes = sum(one.passes for one in works) / len(works)
-    seconds = None
+    passes, seconds = sum(one.passes for one in works) / len(works), None
     if passes * count > _FEW_PASSES:
-        seconds = _seconds_of_passes(kind, lm, works, count) + kind.row_seconds
-        is_small = is_dry or seconds * count > 10 * _TIMED_SECONDS
+        most = _TIMED_SECONDS if is_dry else _TIMED_BEFORE_A_RUN
+        seconds = _seconds_of_passes(kind, lm, works, count, is_dry) + kind.row_seconds
+        is_small = is_dry or seconds * count > 40 * most
         if kind.runs_alone and is_small and seconds < _LONGEST_ROW:
-            seconds = _seconds_alone(kind, lm, items)
+            seconds = _seconds_alone(kind, lm, items, most)
         seconds *= count
-    at_most = any(one.at_most for one in works)
-    return RunEstimate(kind.title, kind.noun, rows, passes * count, seconds, at_most)
+    if not is_dry and (seconds or 0.0) <= LONG_SECONDS:
+        return None
+    at_most = "at most " if any(one.at_most for one in works) else ""
+    noun = f"{rows:,} {kind.noun}{'s' * (rows != 1)}" if rows else "each"
+    time = "" if seconds is None else f", about {readable_seconds(seconds)}"
+    return f"{kind.title}: {at_most}{passes * count:,.0f} forward passes for {noun}{time}"
 
 
 def _sampled(kind: Kind, lm: LanguageModel, left: Sequence[Unit]) -> tuple[list[Any], int]:
@@ -123,24 +112,32 @@ def _sampled(kind: Kind, lm: LanguageModel, left: Sequence[Unit]) -> tuple[list[
     return items, bad
 
 
-def _seconds_of_passes(kind: Kind, lm: LanguageModel, works: Sequence[Work], rows: float) -> float:
+def _seconds_of_passes(
+    kind: Kind, lm: LanguageModel, works: Sequence[Work], rows: float, is_dry: bool
+) -> float:
     """The time of a row's forward passes, in batches as large as the work allows."""
+    from unmask.model.batch_size import rows_per_batch
+    from unmask.model.row_reader import RowReader
     from unmask.queries.cost import Cost, measured
 
     total = sum(one.passes for one in works)
     tokens = max(2, round(sum(one.passes * one.tokens for one in works) / max(1, total)))
     cloze = Cloze("", (lm.model.mask_id,) * tokens, (tokens // 2,))
     mean = max(1, round(total / len(works)))
+    if not is_dry:
+        size = min(_ROWS_TIMED_BEFORE_A_RUN, rows_per_batch(lm.model, tokens, kind.settings))
+        reader = RowReader(lm.model, replace(kind.settings, batch_size=size))
+        return reader.seconds_per_row(cloze) * total / len(works)
     cost = measured(lm.model, cloze, Cost(mean, tokens, 0), kind.settings, max(1, round(rows)))
     return (cost.seconds or 0.0) * total / len(works) / mean
 
 
-def _seconds_alone(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> float:
+def _seconds_alone(kind: Kind, lm: LanguageModel, items: Sequence[Any], most: float) -> float:
     """The time of a row, from some of all over the sample."""
     began, timed = time.perf_counter(), 0
     for item in items[:: max(1, len(items) // _ROWS_READ)]:
         kind.run(lm, [item])
         timed += 1
-        if time.perf_counter() - began > _TIMED_SECONDS:
+        if time.perf_counter() - began > most:
             break
     return (time.perf_counter() - began) / timed

@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,10 +25,8 @@ from filelock import FileLock, Timeout
 
 from unmask.durable import make_folder, remove_unfinished
 from unmask.errors import StoreError
-from unmask.jobs.canonical import sha256
 from unmask.jobs.parts import decoded, encoded
-from unmask.jobs.plan import JobPlan, check_same, read_plan
-from unmask.jobs.shards import Shard
+from unmask.jobs.plan import JobPlan, check_same, read_plan, sha256
 from unmask.printable import quoted
 from unmask.records import places
 
@@ -36,12 +34,47 @@ if TYPE_CHECKING:
     import pyarrow
 
 PLAN = "_plan.json"
-_RECEIPT = re.compile(r"_part-(\d{6,})-([0-9a-f]{12})\.json")
-_BEGUN = re.compile(r"_begun-(\d{6,})-[0-9a-f]{12}")
+_PART, _RECEIPT = "part-{:06d}-{}.parquet", "_part-{:06d}-{}.json"
+_BEGUN = "_begun-{:06d}-{}"
+_NUMBERED = re.compile(r"_(part|begun)-(\d{6,})-[0-9a-f]{12}(?:\.json)?")
 # a unit that was begun so often without a receipt takes its worker along
 MOST_DEATHS = 3
+_MOST_SHARDS = 10**6
 
 Receipt = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A share of the units: every `count`-th from `index` on, so that processes share a folder."""
+
+    index: int = 0
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        """Reject a share that does not exist."""
+        if not (1 <= self.count <= _MOST_SHARDS and 0 <= self.index < self.count):
+            raise StoreError(
+                f"a shard is i/n with i from 0 to n - 1, not {self.index}/{self.count}"
+            )
+
+    def __contains__(self, number: int) -> bool:
+        """Whether a unit is in this share."""
+        return number % self.count == self.index
+
+    def __str__(self) -> str:
+        """As it is given."""
+        return f"{self.index}/{self.count}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """Read what `str` wrote."""
+        parts = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+        if parts is None:
+            raise StoreError(
+                f"a shard is i/n with i from 0 to n - 1, such as 0/4, not {quoted(text)}"
+            )
+        return cls(int(parts[1]), int(parts[2]))
 
 
 @dataclass(frozen=True)
@@ -53,20 +86,14 @@ class Folder:
 
     def part(self, number: int) -> str:
         """The place of a part."""
-        return self._place(f"part-{number:06d}-{self.digest[:12]}.parquet")
+        return self._place(_PART, number)
 
-    def _receipt(self, number: int) -> str:
-        return self._place(f"_part-{number:06d}-{self.digest[:12]}.json")
-
-    def _begun(self, number: int) -> str:
-        return self._place(f"_begun-{number:06d}-{self.digest[:12]}")
-
-    def _place(self, name: str) -> str:
-        return places.inside(self.place, name)
+    def _place(self, name: str, number: int) -> str:
+        return places.inside(self.place, name.format(number, self.digest[:12]))
 
     def begin(self, number: int) -> bool:
         """Note that a unit is begun; False if it took its worker along so often that it is not."""
-        place = self._begun(number)
+        place = self._place(_BEGUN, number)
         times = int(places.read_bytes(place) or 0)
         if times < MOST_DEATHS:
             places.write_whole(place, str(times + 1).encode(), durably=False)
@@ -74,13 +101,16 @@ class Folder:
 
     def end(self, number: int) -> None:
         """Forget that a unit was begun: it is done, or this process lives to say why not."""
-        places.remove(self._begun(number))
+        places.remove(self._place(_BEGUN, number))
 
-    def end_all(self, done: Collection[int]) -> None:
-        """Forget that units were begun whose process wrote a receipt and ended before it could."""
-        for begun in map(_BEGUN.fullmatch, places.names_in(self.place)):
-            if begun and int(begun[1]) in done:
-                self.end(int(begun[1]))
+    def begun(self) -> set[int]:
+        """The units whose process ended while they were under way, or before it could note more."""
+        return self._numbers("begun")
+
+    def _numbers(self, what: str) -> set[int]:
+        # of another plan too: its parts do not match this one
+        names = filter(None, map(_NUMBERED.fullmatch, places.names_in(self.place)))
+        return {int(name[2]) for name in names if name[1] == what}
 
     def write(self, number: int, table: "pyarrow.Table", facts: Mapping[str, Any]) -> None:
         """Write a part, and then its receipt.
@@ -88,60 +118,58 @@ class Folder:
         Neither waits for the disk: a part that a power cut damages does not match its receipt.
         """
         content = encoded(table)
-        receipt = {
-            "plan": self.digest,
-            "unit": number,
-            "sha256": hashlib.sha256(content).hexdigest(),
-            "rows": table.num_rows,
-            **facts,
-        }
+        digest = hashlib.sha256(content).hexdigest()
+        named = {"plan": self.digest, "unit": number, "sha256": digest, "rows": table.num_rows}
+        receipt = {**named, **facts}
         # of the receipt itself: its counters are added to those of others
         receipt["check"] = sha256([receipt])
         places.write_whole(self.part(number), content, durably=False)
-        places.write_whole(self._receipt(number), json.dumps(receipt).encode(), durably=False)
+        place = self._place(_RECEIPT, number)
+        places.write_whole(place, json.dumps(receipt).encode(), durably=False)
 
     def forget(self, number: int) -> None:
         """Remove a receipt: its unit is computed again."""
-        places.remove(self._receipt(number))
+        places.remove(self._place(_RECEIPT, number))
 
     def receipt(self, number: int) -> Receipt | None:
         """The receipt of a unit, if it is done; its part is not looked at."""
         try:
-            receipt = dict(json.loads(places.read_bytes(self._receipt(number)) or b"{}"))
+            content = places.read_bytes(self._place(_RECEIPT, number)) or b"{}"
+            receipt = dict(json.loads(content))
         except (ValueError, TypeError):
             return None
         is_whole = receipt.pop("check", None) == sha256([receipt])
         named = receipt.get("plan"), receipt.get("unit")
         return receipt if is_whole and named == (self.digest, number) else None
 
-    def table(self, number: int, receipt: Receipt) -> "pyarrow.Table":
-        """The rows of a part; one that does not match its receipt is a `StoreError`."""
-        content = self.content(number, receipt)
-        if content is None:
-            raise StoreError(
-                f"{places.shown(self.part(number))} is damaged: it is not what was written; repeat "
-                "the command that made it, which computes it again"
-            )
-        return decoded(content)
+    def receipts(self, shard: Shard | None = None) -> dict[int, Receipt | None]:
+        """The receipts of all units or those of a shard; None where the part does not match."""
+        numbers = [n for n in sorted(self._numbers("part")) if shard is None or n in shard]
 
-    def content(self, number: int, receipt: Receipt) -> bytes | None:
+        def checked(number: int) -> Receipt | None:
+            receipt = self.receipt(number)
+            return receipt if receipt and self._content(number, receipt) is not None else None
+
+        return dict(zip(numbers, places.in_parallel(checked, numbers), strict=True))
+
+    def _content(self, number: int, receipt: Receipt) -> bytes | None:
         """The bytes of a part; None where they are not those of its receipt."""
         content = places.read_bytes(self.part(number)) or b""
         return content if hashlib.sha256(content).hexdigest() == receipt["sha256"] else None
 
-    def receipts(self, shard: Shard | None = None) -> dict[int, Receipt | None]:
-        """The receipts of all units or those of a shard; None where the part does not match."""
-        share = shard or Shard()
-        # of another plan too: its parts do not match this one
-        matches = map(_RECEIPT.fullmatch, places.names_in(self.place))
-        every = sorted({int(one[1]) for one in matches if one})
-        numbers = [number for number in every if number % share.count == share.index]
+    def table(self, number: int, receipt: Receipt) -> "pyarrow.Table":
+        """The rows of a part; one that does not match its receipt is a `StoreError`."""
+        content = self._content(number, receipt)
+        if content is None:
+            raise self.damaged(number)
+        return decoded(content)
 
-        def checked(number: int) -> Receipt | None:
-            receipt = self.receipt(number)
-            return None if receipt is None or self.content(number, receipt) is None else receipt
-
-        return dict(zip(numbers, places.in_parallel(checked, numbers), strict=True))
+    def damaged(self, number: int) -> StoreError:
+        """The error of a part that does not match its receipt."""
+        return StoreError(
+            f"{places.shown(self.part(number))} is damaged: it is not what was written; repeat "
+            "the command that made the folder, which computes it again"
+        )
 
 
 def stored_plan(folder: str) -> JobPlan | None:
@@ -158,46 +186,9 @@ def write_plan(folder: str, plan: JobPlan) -> None:
     places.write_whole(places.inside(folder, PLAN), plan.to_json().encode())
 
 
-@contextmanager
-def held(folder: str, shard: Shard) -> Iterator[None]:
-    """Lock a shard of the job in `folder`, which is created if it does not exist."""
-    names = [name for name in places.names_in(folder) if not name.startswith((".", "_lock-"))]
-    if names and PLAN not in names:
-        raise StoreError(
-            f"{places.shown(folder)} holds {quoted(sorted(names)[0])} and no job; give a new or an "
-            "empty folder"
-        )
-    if places.is_url(folder):
-        yield
-        return
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise StoreError(f"{places.shown(folder)} is a file; give a folder")
-    make_folder(Path(folder))
-    lock = FileLock(os.path.join(folder, f"_lock-{shard.folder}"), timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise StoreError(
-            f"another process is writing shard {shard} of {places.shown(folder)}; let it finish, "
-            "or share the work as shard 0/2 and shard 1/2"
-        ) from None
-    except (OSError, NotImplementedError) as error:
-        raise StoreError(
-            f"cannot lock {places.shown(folder)}: {quoted(str(error))}; put the output on a file "
-            "system with locks (flock)"
-        ) from None
-    try:
-        if shard.count == 1:
-            # of several processes that share a folder another may be writing
-            remove_unfinished(Path(folder))
-        yield
-    finally:
-        lock.release()
-
-
 def holds_parts(folder: str) -> bool:
     """Whether a unit is done."""
-    return any(map(_RECEIPT.fullmatch, places.names_in(folder)))
+    return any(name.startswith("_part-") for name in places.names_in(folder))
 
 
 def agree(folder: str, plan: JobPlan, shard: Shard) -> Folder:
@@ -206,7 +197,41 @@ def agree(folder: str, plan: JobPlan, shard: Shard) -> Folder:
     # one that was interrupted before its first part holds nothing
     if stored is None or (shard.count == 1 and not holds_parts(folder)):
         write_plan(folder, plan)
-    else:
-        check_same(stored, plan, places.shown(folder))
-        plan = stored
-    return Folder(folder, plan.digest)
+        return Folder(folder, plan.digest)
+    check_same(stored, plan, places.shown(folder))
+    return Folder(folder, stored.digest)
+
+
+@contextmanager
+def held(folder: str, shard: Shard) -> Iterator[None]:
+    """Lock a shard of the job in `folder`, which is created if it does not exist."""
+    shown = places.shown(folder)
+    names = [name for name in places.names_in(folder) if not name.startswith((".", "_lock-"))]
+    if names and PLAN not in names:
+        raise StoreError(
+            f"{shown} holds {quoted(min(names))} and no job; give a new or an empty folder"
+        )
+    if places.is_url(folder):
+        yield
+        return
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise StoreError(f"{shown} is a file; give a folder")
+    make_folder(Path(folder))
+    try:
+        name = f"_lock-{shard.index}-of-{shard.count}"
+        lock = FileLock(os.path.join(folder, name), timeout=0).acquire()
+    except Timeout:
+        raise StoreError(
+            f"another process is writing shard {shard} of {shown}; let it finish, or share the "
+            "work as shard 0/2 and shard 1/2"
+        ) from None
+    except (OSError, NotImplementedError) as error:
+        raise StoreError(
+            f"cannot lock {shown}: {quoted(str(error))}; put the output on a file system with "
+            "locks (flock)"
+        ) from None
+    with lock:
+        if shard.count == 1:
+            # of several processes that share a folder another may be writing
+            remove_unfinished(Path(folder))
+        yield

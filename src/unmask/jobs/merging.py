@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from unmask.durable import explained, replacing
 from unmask.errors import StoreError
 from unmask.jobs.folder import Folder, Receipt, stored_plan
-from unmask.jobs.parts import input_columns, json_columns, rows_of
+from unmask.jobs.parts import INPUT, JSON, facts_of, rows_of
 from unmask.printable import describe, quoted
 from unmask.records import places
 from unmask.records.parquet import parquet_library
@@ -43,10 +43,7 @@ def parts_of(place: str) -> Parts:
     folder, receipts = Folder(place, plan.digest), dict[int, Receipt]()
     for number, receipt in folder.receipts().items():
         if receipt is None:
-            raise StoreError(
-                f"{places.shown(folder.part(number))} is damaged: it is not what was written; "
-                "repeat the command that made the folder, which computes it again"
-            )
+            raise folder.damaged(number)
         receipts[number] = receipt
     return Parts(folder, receipts, plan.units - len(receipts))
 
@@ -62,21 +59,40 @@ def merge(place: str, output: Path, format: str) -> Merged:
     return Merged(rows, parts.missing)
 
 
+def _write_text(path: Path, parts: Parts, format: str) -> int:
+    count, names = 0, [] if format == "jsonl" else _schema(parts).names
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for number, table in enumerate(parts.tables()):
+            file.write(written([*rows_of(table)], names, format, header=number == 0))
+            count += table.num_rows
+    return count
+
+
+def _write_parquet(path: Path, parts: Parts, _: str) -> int:
+    pa, pq = parquet_library()
+    rows, schema = 0, _schema(parts)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for table in parts.tables():
+            columns = [_as_type(pa, table, field) for field in schema]
+            writer.write_table(pa.table(columns, schema=schema))
+            rows += table.num_rows
+    return rows
+
+
 def _schema(parts: Parts) -> Any:
     """All columns of all parts, the input's first; one that has several types becomes text."""
     pa, pq = parquet_library()
-    fields, of_input = dict[str, Any](), dict[str, None]()
+    types, of_input = dict[str, Any](), dict[str, None]()
 
     def schema_of(number: int) -> Any:
         with places.open_file(parts.folder.part(number)) as file:
             return pq.read_schema(file)
 
     for schema in places.in_parallel(schema_of, parts.receipts):
-        of_input.update(dict.fromkeys(input_columns(schema)))
+        of_input.update(dict.fromkeys(facts_of(schema).get(INPUT, ())))
         for field in schema:
-            fields[field.name] = _common(pa, fields.get(field.name, pa.null()), field.type)
-    names = dict.fromkeys([*of_input, *fields])
-    return pa.schema([(name, fields[name]) for name in names])
+            types[field.name] = _common(pa, types.get(field.name, pa.null()), field.type)
+    return pa.schema([(name, types[name]) for name in dict.fromkeys([*of_input, *types])])
 
 
 def _common(pa: Any, one: Any, other: Any) -> Any:
@@ -94,13 +110,13 @@ def _as_type(pa: Any, table: Any, field: Any) -> Any:
     if field.name not in table.column_names:
         return pa.nulls(table.num_rows, field.type)
     column = table.column(field.name)
-    is_json = field.name in json_columns(table.schema)
+    is_json = field.name in facts_of(table.schema).get(JSON, ())
     if field.type == pa.string() and (is_json or not pa.types.is_string(column.type)):
         values = [json.loads(v) if is_json and v else v for v in column.to_pylist()]
-        shown = [
+        texts = [
             v if v is None or isinstance(v, str) else json.dumps(v, default=str) for v in values
         ]
-        return pa.array(shown, pa.string())
+        return pa.array(texts, pa.string())
     try:
         return column.cast(field.type)
     except pa.ArrowInvalid as error:
@@ -108,24 +124,3 @@ def _as_type(pa: Any, table: Any, field: Any) -> Any:
             f"the parts have column {quoted(field.name)} as {column.type} and as {field.type},"
             f" which loses digits ({describe(error)}); give it one type in the input"
         ) from None
-
-
-def _write_parquet(path: Path, parts: Parts, _: str) -> int:
-    pa, pq = parquet_library()
-    rows, schema = 0, _schema(parts)
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for table in parts.tables():
-            columns = [_as_type(pa, table, field) for field in schema]
-            writer.write_table(pa.table(columns, schema=schema))
-            rows += table.num_rows
-    return rows
-
-
-def _write_text(path: Path, parts: Parts, format: str) -> int:
-    count, names = 0, [] if format == "jsonl" else _schema(parts).names
-    with path.open("w", encoding="utf-8", newline="") as file:
-        for number, table in enumerate(parts.tables()):
-            rows = list(rows_of(table))
-            file.write(written(rows, names, format, header=number == 0))
-            count += len(rows)
-    return count

@@ -1,6 +1,10 @@
 """Where a worker gets its model, what runs it, and whether it is the one that was planned for."""
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import tokenizers
 import torch
@@ -8,21 +12,30 @@ import transformers
 
 from unmask import __version__
 from unmask.errors import ModelError
-from unmask.jobs.identify import identify
-from unmask.jobs.model_identity import ModelIdentity, model_changes
+from unmask.jobs.plan import ModelIdentity, model_changes, sha256
 from unmask.language_model import LanguageModel
 from unmask.loading import load
-from unmask.model import devices
+from unmask.model.masked_lm import first_blank
 from unmask.printable import printable
 
-SOFTWARE = ", ".join(
-    [
-        f"unmask {__version__}",
-        f"torch {torch.__version__}",
-        f"transformers {transformers.__version__}",
-        f"tokenizers {tokenizers.__version__}",
-    ]
+SOFTWARE = (
+    f"unmask {__version__}, torch {torch.__version__}, transformers {transformers.__version__}, "
+    f"tokenizers {tokenizers.__version__}"
 )
+# names, places, versions, settings of other outputs: not part of what a model computes
+_NOT_OF_THE_FUNCTION = {
+    *("name_or_path", "architectures", "auto_map", "tokenizer_class", "transformers_version"),
+    # the plan has the precision that was requested, and machines choose how to attend
+    *("dtype", "torch_dtype", "attn_implementation"),
+    *("id2label", "label2id", "problem_type", "finetuning_task", "task_specific_params"),
+    *("return_dict", "output_attentions", "output_hidden_states", "use_cache"),
+}
+# parts of a tokenizer's own JSON that decide what tokens a text has
+_TOKENIZING = ("normalizer", "pre_tokenizer", "post_processor", "model", "added_tokens")
+# capitals, accents, spaces, numbers, words in pieces, other scripts: what rules may treat otherwise
+_SAMPLE = "The naïve  Café re-opened, didn't it?\n42 UNMASKED ½ ﬁsh; 猫が座った. MKTAYIAK"
+# longer values (vocabularies, merges, tables of characters) are known by their hash
+_LONGEST = 400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +68,90 @@ def check_model(lm: LanguageModel, planned: ModelIdentity) -> None:
         )
 
 
-def device_name(lm: LanguageModel) -> str:
-    """What the model runs on."""
-    return devices.device_name(lm.model.device)
+def identify(lm: LanguageModel, *, name: str, dtype: str) -> ModelIdentity:
+    """The identity of a loaded model, under the name that tables will have."""
+    module: Any = getattr(lm.model, "model", None)
+    if not isinstance(module, torch.nn.Module):
+        raise ModelError(f"{printable(lm.name)} has no torch weights to recognise it by")
+    # every weight by name, in the precision it was loaded in; tensors that are not saved with a
+    # model, such as numbers of positions, are left out
+    weights = hashlib.sha256()
+    for weight_name, weight in sorted(module.state_dict().items()):
+        weights.update(f"{weight_name} {weight.dtype} {tuple(weight.shape)}\n".encode())
+        flat = weight.detach().cpu().contiguous().reshape(-1)
+        weights.update(flat.view(torch.uint8).numpy())
+    return ModelIdentity(
+        name=name,
+        revision=lm.revision,
+        weights=weights.hexdigest(),
+        # over the tokens in the order of their ids
+        vocabulary=sha256(list(lm.support().names)),
+        dtype=dtype,
+        config=configuration(module),
+        tokenizer=tokenizer_settings(lm),
+    )
+
+
+def configuration(module: Any) -> dict[str, Any]:
+    """A model's settings (heads, activation, epsilons, windows), defaults among them."""
+    config: Any = getattr(module, "config", None)
+    if not hasattr(config, "to_json_string"):
+        return {}
+    settings: dict[str, Any] = _settings(_json(config.to_json_string(use_diff=False)))
+    return settings
+
+
+def tokenizer_settings(lm: LanguageModel) -> dict[str, Any]:
+    """How texts become tokens: normaliser, pre-tokeniser, the rest of it, and special tokens.
+
+    The tokens of a sample show what no setting names. Texts that are too long are refused.
+    """
+    tokenizer: Any = lm.tokenizer
+    sample = f"{_SAMPLE} {tokenizer.mask_token}"
+    special = {
+        "max_length": lm.max_length,
+        "sample": _brief([int(token) for token in tokenizer(sample, verbose=False)["input_ids"]]),
+        "mask_id": lm.model.mask_id,
+        "shift": bool(first_blank(lm.model)),
+        "time": getattr(lm.model, "time", None),
+        "special_ids": sorted(lm.model.special_ids),
+        "special_tokens": {
+            role: str(token)
+            for role, token in getattr(tokenizer, "special_tokens_map", {}).items()
+            if isinstance(token, str)
+        },
+    }
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    if not hasattr(backend, "to_str"):
+        arguments = getattr(tokenizer, "init_kwargs", {})
+        plain = {name: v for name, v in arguments.items() if isinstance(v, bool | int | float)}
+        return {**special, "given": _settings(plain)}
+    parts = _json(backend.to_str())
+    if "merges" in parts["model"]:
+        # versions write a merge as a text or as a pair
+        merges = parts["model"]["merges"]
+        parts["model"]["merges"] = [m if isinstance(m, str) else " ".join(m) for m in merges]
+    return {**special, **{name: _brief(parts.get(name)) for name in _TOKENIZING}}
+
+
+def _json(text: str) -> Any:
+    # a plan holds no infinities as numbers, and some configurations have one
+    return json.loads(text, parse_constant=str)
+
+
+def _settings(value: Any) -> Any:
+    """Only the settings that change the function."""
+    if not isinstance(value, Mapping):
+        return _brief(value)
+    return {
+        name: _settings(inner)
+        for name, inner in value.items()
+        if name not in _NOT_OF_THE_FUNCTION and not name.startswith("_")
+    }
+
+
+def _brief(value: Any) -> Any:
+    """The value, or its hash where it is long; names of parts stay."""
+    if isinstance(value, Mapping) and len(value) <= _LONGEST // 10:
+        return {name: _brief(inner) for name, inner in value.items()}
+    return value if len(json.dumps(value)) <= _LONGEST else sha256([value])

@@ -5,9 +5,11 @@ of text. Which columns are, and which rows did not have a column, stands in the 
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from unmask.errors import StoreError
 from unmask.jobs.kinds import Kind
@@ -18,9 +20,12 @@ from unmask.records.rows import Row
 if TYPE_CHECKING:
     import pyarrow
 
-_FACTS = b"unmask"
+# in the metadata: the columns of the input, those whose values are JSON, rows without a column
+_FACTS, INPUT, JSON, ABSENT = b"unmask", "columns", "json", "absent"
 # a text is repeated with each of its rows, and an array of texts ends at 2 GiB
 _ROWS_AT_ONCE = 2**14
+# the types of JSON values that are columns of their own
+_NAMES = {str: "string", bool: "bool", int: "int64", float: "double"}
 
 
 def part_table(batch: RowBatch, results: Sequence[Sequence[Row]], kind: Kind) -> "pyarrow.Table":
@@ -43,10 +48,10 @@ def part_table(batch: RowBatch, results: Sequence[Sequence[Row]], kind: Kind) ->
     for start in range(0, len(own) or 1, _ROWS_AT_ONCE):
         stop = start + _ROWS_AT_ONCE
         results_table = table_of(own[start:stop], kind.output_columns)
-        numbers = pa.array(repeated[start:stop], pa.int64())
+        numbers = _array(pa, repeated[start:stop], "int64")
         columns = [*(one.take(numbers) for one in arrays), *results_table.columns]
         tables.append(pa.table(columns, names=[*names, *results_table.column_names]))
-    facts = {"columns": names, "json": as_json, "absent": absent}
+    facts = {INPUT: names, JSON: as_json, ABSENT: absent}
     return pa.concat_tables(tables).replace_schema_metadata({_FACTS: json.dumps(facts)})
 
 
@@ -56,7 +61,7 @@ def table_of(rows: Sequence[Row], types: Mapping[str, str]) -> "pyarrow.Table":
     columns = []
     for name, of in types.items():
         values = [row.get(name) for row in rows]
-        columns.append(_json(pa, values) if of == "json" else pa.array(values, _type(pa, of)))
+        columns.append(_json(pa, values) if of == "json" else _array(pa, values, of))
     return pa.table(columns, names=list(types))
 
 
@@ -83,18 +88,46 @@ def _column(pa: Any, values: list[Any]) -> tuple[Any, bool]:
     """Values of JSON with the type that all of them have; else as JSON."""
     types = {type(value) for value in values if value is not None}
     try:
-        if len(types) == 0:
+        if not types:
             return pa.nulls(len(values)), False
-        if types <= {str} or types <= {bool} or types <= {int} or types <= {float}:
-            return pa.array(values), False
-    except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
+        if len(types) == 1 and (name := _NAMES.get(types.pop())):
+            return _array(pa, values, name), False
+    except (UnicodeEncodeError, OverflowError):
         # half of a surrogate pair, or a number of more than 64 bits
         pass
     return _json(pa, values), True
 
 
 def _json(pa: Any, values: list[Any]) -> Any:
-    return pa.array([None if v is None else json.dumps(v) for v in values], pa.string())
+    return _array(pa, [None if v is None else json.dumps(v) for v in values], "string")
+
+
+def _array(pa: Any, values: Sequence[Any], name: str) -> Any:
+    """Values as an Arrow array of a type.
+
+    Not by `pa.array` where it can be helped: that imports pandas, if it is there, for a second.
+    """
+    type_ = _type(pa, name)
+    if name == "string":
+        texts = [b"" if value is None else value.encode() for value in values]
+        ends = np.cumsum([0, *map(len, texts)])
+        buffers = [ends.astype(np.int32), b"".join(texts)]
+        if ends[-1] > np.iinfo(np.int32).max:
+            return pa.array(values, type_)
+    elif name == "bool":
+        buffers = [_bits(map(bool, values))]
+    elif name in ("double", "int64"):
+        plain = [0 if value is None else value for value in values]
+        buffers = [np.array(plain, dtype=name)]
+    else:
+        return pa.array(values, type_)
+    valid = _bits(value is not None for value in values)
+    data = [pa.py_buffer(buffer) for buffer in (valid, *buffers)]
+    return pa.Array.from_buffers(type_, len(values), data)
+
+
+def _bits(values: Iterable[bool]) -> Any:
+    return np.packbits(np.fromiter(values, bool), bitorder="little")
 
 
 def encoded(table: "pyarrow.Table") -> bytes:
@@ -115,24 +148,14 @@ def decoded(content: bytes) -> "pyarrow.Table":
         raise StoreError(f"it is not a Parquet file: {error}") from None
 
 
-def input_columns(schema: Any) -> list[str]:
-    """The columns of a part that are the input's."""
-    return list(_facts(schema).get("columns", ()))
-
-
-def json_columns(schema: Any) -> list[str]:
-    """The columns of a part whose values are JSON."""
-    return list(_facts(schema).get("json", ()))
-
-
 def rows_of(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
     """The rows of a part, with the values that they had before."""
-    facts = _facts(table.schema)
+    facts = facts_of(table.schema)
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    for name in facts.get("json", ()):
+    for name in facts.get(JSON, ()):
         if name in columns:
             columns[name] = [None if v is None else json.loads(v) for v in columns[name]]
-    absent = {name: set(numbers) for name, numbers in facts.get("absent", {}).items()}
+    absent = {name: set(numbers) for name, numbers in facts.get(ABSENT, {}).items()}
     for number, values in enumerate(zip(*columns.values(), strict=True)):
         row = dict(zip(columns, values, strict=True))
         for name, numbers in absent.items():
@@ -141,6 +164,7 @@ def rows_of(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _facts(schema: Any) -> Mapping[str, Any]:
+def facts_of(schema: Any) -> Mapping[str, Any]:
+    """The facts about the columns of a part."""
     facts: Mapping[str, Any] = json.loads((schema.metadata or {}).get(_FACTS, b"{}"))
     return facts

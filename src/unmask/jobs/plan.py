@@ -1,17 +1,43 @@
 """The plan of a job, as a value: all that determines its rows, and nothing about where it runs."""
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from unmask.errors import StoreError
-from unmask.jobs.canonical import canonical, changes_between, sha256
-from unmask.jobs.model_identity import ModelIdentity, model_changes
 from unmask.printable import quoted
 
 FORMAT = 2
-_SHOWN_CHANGES = 5
+_DIGEST_SHOWN, _SHOWN_CHANGES = 12, 5
+
+
+def canonical(values: Any) -> str:
+    """JSON that is the same text for the same values: keys sorted, no spaces, ASCII."""
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def sha256(values: Any) -> str:
+    """The hash of JSON values."""
+    return hashlib.sha256(canonical(values).encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelIdentity:
+    """A model wherever it lies: its name in tables, and whatever decides what it computes.
+
+    `weights` and `vocabulary` are hashes; `config` and `tokenizer` are settings without names,
+    paths and versions; None in runs that did not keep them.
+    """
+
+    name: str
+    revision: str | None
+    weights: str
+    vocabulary: str
+    dtype: str
+    config: Mapping[str, Any] | None = None
+    tokenizer: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,13 +84,10 @@ def read_plan(text: str, shown: str) -> JobPlan:
 
 def check_same(stored: JobPlan, wanted: JobPlan, shown: str) -> None:
     """Reject a plan that is not the stored one, and name the differences."""
-    there, here = stored.to_dict(), wanted.to_dict()
-    files = [_by_name(one.pop("input")) for one in (there, here)]
-    for one in (there, here):
-        del one["model"]
+    there, here = ({**one.to_dict(), "model": None, "input": None} for one in (stored, wanted))
     changes = [
         *changes_between(there, here),
-        *(_changed_files(*files) or _changed_namesakes(stored.input, wanted.input)),
+        *_input_changes(stored.input, wanted.input),
         *model_changes(stored.model, wanted.model),
     ]
     if changes:
@@ -76,25 +99,65 @@ def check_same(stored: JobPlan, wanted: JobPlan, shown: str) -> None:
         )
 
 
-def _by_name(files: list[list[object]]) -> dict[str, list[object]]:
-    return {str(name): [size, identity] for name, size, identity in files}
+def changes_between(stored: Any, wanted: Any, path: str = "") -> Iterator[str]:
+    """A sentence about each place in which two values differ."""
+    if isinstance(stored, Mapping) and isinstance(wanted, Mapping):
+        for name in sorted({*stored, *wanted}):
+            inner = f"{path}.{name}" if path else name
+            yield from changes_between(stored.get(name), wanted.get(name), inner)
+    elif canonical(stored) != canonical(wanted):
+        there, here = map(_brief, (stored, wanted))
+        yield f"{path} is {there} there, {here} here"
 
 
-def _changed_namesakes(there: list[list[object]], here: list[list[object]]) -> list[str]:
-    """Files in two folders may have one name; these are compared in their order."""
-    for (name, *one), (_, *other) in zip(there, here, strict=False):
-        if one != other:
-            return [f"a file {quoted(str(name))} of the input has changed"]
-    return [] if len(there) == len(here) else ["the input has another number of files"]
+def _brief(value: Any) -> str:
+    if isinstance(value, str) and len(value) == 64:
+        return value[:_DIGEST_SHOWN]
+    return quoted(value if isinstance(value, str) else canonical(value), limit=80)
 
 
-def _changed_files(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    changes = []
+def _input_changes(stored: Sequence[list[Any]], wanted: Sequence[list[Any]]) -> Iterator[str]:
+    there, here = ({str(name): rest for name, *rest in files} for files in (stored, wanted))
     for name in sorted({*there, *here}):
         if name not in here:
-            changes.append(f"the input had {quoted(name)}, which is gone")
+            yield f"the input had {quoted(name)}, which is gone"
         elif name not in there:
-            changes.append(f"the input did not have {quoted(name)}")
+            yield f"the input did not have {quoted(name)}"
         elif there[name] != here[name]:
-            changes.append(f"{quoted(name)} of the input has changed")
-    return changes or ([] if list(there) == list(here) else ["the files have another order"])
+            yield f"{quoted(name)} of the input has changed"
+    if there == here and len(stored) != len(wanted):
+        yield "the input has another number of files"
+    elif there == here and stored != wanted:
+        # files of several folders may have one name, of which the last is compared above
+        name = next(one[0] for one, other in zip(stored, wanted, strict=True) if one != other)
+        yield f"a file {quoted(str(name))} of the input has changed, or its place among the files"
+
+
+def model_changes(stored: ModelIdentity, here: ModelIdentity) -> Iterator[str]:
+    """Sentences about what makes a model another one than the stored one."""
+    # another commit with the same content is the same model
+    wanted = {**vars(here), "revision": stored.revision}
+    for part in ("config", "tokenizer"):
+        known = getattr(stored, part)
+        wanted[part] = None if known is None else _overlaid(known, wanted[part])
+    return changes_between(vars(stored), wanted, "model")
+
+
+def same_function(one: ModelIdentity, other: ModelIdentity) -> bool:
+    """Whether two models compute the same, as far as both are known."""
+    pairs = [(getattr(one, part), getattr(other, part)) for part in ("config", "tokenizer")]
+    return one.weights == other.weights and not any(
+        list(changes_between(here, _overlaid(here, there)))
+        for here, there in pairs
+        if here is not None and there is not None
+    )
+
+
+def _overlaid(stored: Any, here: Any) -> Any:
+    """`here`, with the names that `stored` has and no others: versions of libraries have others."""
+    if isinstance(stored, Mapping) and isinstance(here, Mapping):
+        return {
+            name: _overlaid(value, here[name]) if name in here else value
+            for name, value in stored.items()
+        }
+    return here

@@ -29,24 +29,10 @@ from unmask.model.devices import GPU
 from unmask.printable import describe, quoted
 from unmask.records.files import Unit
 
-AUTO, LOCAL = "auto", "local"
+LOCAL = "local"
 _BLOCKS_PER_WORKER = 20
 # deaths of one worker, and attempts at one block: a bad unit takes three, a cluster has other ones
-_RESTARTS, _RETRIES = 30, 30
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cluster:
-    """A cluster, and how many workers of it: by default as many as there is room for.
-
-    `address` is "auto" (that of RAY_ADDRESS, or the one that runs on this machine), "local" (one on
-    this machine, for as long as the run takes) or where a head node listens. `workers` are at least
-    and at most so many, each with `cpus_per_worker`.
-    """
-
-    address: str = AUTO
-    workers: tuple[int, int] | None = None
-    cpus_per_worker: int = 1
+_LIMITS = {"max_restarts": 30, "max_task_retries": 30}
 
 
 class RayWorker:
@@ -67,40 +53,28 @@ class RayWorker:
         """The outcome of a unit; `ends` the run if no worker could do better."""
         unit, ends = pickle.loads(row["unit"]), self._error is not None
         outcome = Outcome(unit.number, counted(), self._error)
-        if not ends:
-            try:
-                outcome = self._outcome(unit)
-            except Exception as error:  # it cannot be written
-                if is_of_accelerator(why := describe(error)):
-                    os._exit(1)
-                outcome, ends = outcome._replace(error=why), True
+        try:
+            if not ends and (receipt := self._folder.receipt(unit.number)) is not None:
+                outcome = Outcome(unit.number, receipt["counts"])
+            elif not ends:
+                outcome = self._worker.do(unit, partial(self._worker.read, unit), self._folder)
+        except Exception as error:  # it cannot be written
+            if is_of_accelerator(why := describe(error)):
+                os._exit(1)
+            outcome, ends = outcome._replace(error=why), True
         return {"outcome": pickle.dumps((outcome, ends))}
 
-    def _outcome(self, unit: Unit) -> Outcome:
-        receipt = self._folder.receipt(unit.number)
-        if receipt is not None:
-            return Outcome(unit.number, receipt["counts"])
-        return self._worker.do(self._worker.read(unit), self._folder)
 
+@dataclass(frozen=True, kw_only=True)
+class RayWorkers:
+    """Processes of the cluster that was joined, each with a model from `source`.
 
-class RayExecutor:
-    """A Ray cluster, joined for as long as the context lasts."""
+    At least and at most `count` of them, by default as many as there is room for.
+    """
 
-    def __init__(self, source: ModelSource, cluster: Cluster | None = None) -> None:
-        folder = os.path.expanduser(source.place)
-        # processes of a cluster have another working directory
-        place = os.path.abspath(folder) if os.path.isdir(folder) else source.place
-        self._source, self._cluster = replace(source, place=place), cluster or Cluster()
-
-    def __enter__(self) -> "RayExecutor":
-        """Join the cluster, or start one."""
-        self._ray, self._joined = connect(self._cluster.address)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Leave; a cluster that was started for this ends."""
-        if self._joined:
-            self._ray.shutdown()
+    source: ModelSource
+    count: tuple[int, int] | None = None
+    cpus_per_worker: int = 1
 
     def run(
         self, kind: Kind, plan: JobPlan, folder: Folder, units: Sequence[Unit]
@@ -110,7 +84,8 @@ class RayExecutor:
 
         if not units:
             return
-        source, (least, most) = self._source_and_workers()
+        cluster: Any = ray
+        source, (least, most) = self._source_and_count(cluster.cluster_resources())
         # Ray's types know functions alone, not classes of actors
         worker: Any = RayWorker
         with _quiet():
@@ -120,9 +95,9 @@ class RayExecutor:
                 worker,
                 fn_constructor_args=(source, kind, folder, plan),
                 compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most),
-                num_cpus=self._cluster.cpus_per_worker,
+                num_cpus=self.cpus_per_worker,
                 num_gpus=int(source.device == GPU),
-                ray_remote_args_fn=partial(dict, max_restarts=_RESTARTS, max_task_retries=_RETRIES),
+                ray_remote_args_fn=partial(dict, **_LIMITS),
             )
             try:
                 for row in results.iter_rows():
@@ -131,32 +106,37 @@ class RayExecutor:
                         raise UnmaskError(f"a worker cannot go on: {outcome.error}")
                     yield outcome
             except ray.exceptions.RayError as error:
-                lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+                why = (str(error).strip() or describe(error)).splitlines()[-1].strip()
                 raise UnmaskError(
-                    f"the cluster ended the run: {lines[-1] if lines else describe(error)}; what "
-                    "is finished is kept: repeat the command to go on"
+                    f"the cluster ended the run: {why}; what is finished is kept: repeat the "
+                    "command to go on"
                 ) from None
 
-    def _source_and_workers(self) -> tuple[ModelSource, tuple[int, int]]:
+    def _source_and_count(self, there: dict[str, float]) -> tuple[ModelSource, tuple[int, int]]:
         """The source for a worker, which sees its own GPU alone, and the least and most workers."""
-        there, cpus = self._ray.cluster_resources(), self._cluster.cpus_per_worker
-        device = self._source.device or (GPU if there.get("GPU") else "cpu")
+        # processes of a cluster have another working directory
+        folder = os.path.abspath(os.path.expanduser(self.source.place))
+        place = folder if os.path.isdir(folder) else self.source.place
+        device = self.source.device or (GPU if there.get("GPU") else "cpu")
         is_gpu = device.startswith(GPU)
-        room = int(there.get("GPU", 0) if is_gpu else there.get("CPU", 0) // cpus)
-        if not room and self._cluster.workers is None:
-            what = "GPU" if is_gpu else f"room for a worker of {cpus} CPUs"
+        room = int(there.get("GPU", 0) if is_gpu else there.get("CPU", 0) // self.cpus_per_worker)
+        if not room and self.count is None:
+            what = "GPU" if is_gpu else f"room for a worker of {self.cpus_per_worker} CPUs"
             raise UnmaskError(
                 f"no node of the cluster has a {what}; give another device, fewer cpus_per_worker, "
                 "or workers if the cluster grows on demand"
             )
-        source = replace(self._source, device=GPU if is_gpu else device)
-        return source, self._cluster.workers or (room, room)
+        source = replace(self.source, place=place, device=GPU if is_gpu else device)
+        return source, self.count or (room, room)
 
 
-def connect(address: str) -> tuple[Any, bool]:
-    """Ray itself, and whether it was connected here; any failure is one line.
+@contextmanager
+def joined(address: str) -> Iterator[None]:
+    """A cluster for as long as the context lasts; any failure is one line.
 
-    A program that is connected already stays so, whatever the address.
+    `address` is "auto" (that of RAY_ADDRESS, or the one that runs on this machine), "local" (one on
+    this machine, which ends with the context) or where a head node listens. A program that is
+    connected already stays so, whatever the address.
     """
     # before Ray is imported, which is when it reads them
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -168,7 +148,8 @@ def connect(address: str) -> tuple[Any, bool]:
     except ImportError:
         raise UnmaskError("a cluster needs Ray: pip install 'unmask[ray]'") from None
     if ray.is_initialized():
-        return ray, False
+        yield
+        return
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
     if address == LOCAL:
         options["include_dashboard"] = False
@@ -183,7 +164,10 @@ def connect(address: str) -> tuple[Any, bool]:
         # Ray takes SIGTERM for itself; only the main thread may take it back
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)
-    return ray, True
+    try:
+        yield
+    finally:
+        ray.shutdown()
 
 
 @contextmanager
@@ -194,8 +178,7 @@ def _quiet() -> Iterator[None]:
     context, logger = DataContext.get_current(), logging.getLogger("ray.data")
     names = ("enable_progress_bars", "enable_operator_progress_bars", "print_on_execution_start")
     before, level = {name: getattr(context, name) for name in names}, logger.level
-    for name in names:
-        setattr(context, name, False)
+    vars(context).update(dict.fromkeys(names, False))
     logger.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
@@ -204,5 +187,4 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
-        for name, value in before.items():
-            setattr(context, name, value)
+        vars(context).update(before)

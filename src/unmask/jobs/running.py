@@ -2,28 +2,30 @@
 
 import io
 import sys
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UnmaskError
 from unmask.jobs.counts import Counts, add, counted, worst
-from unmask.jobs.estimate import rows_per_unit
-from unmask.jobs.folder import Folder, agree, held, stored_plan
-from unmask.jobs.identify import identify
+from unmask.jobs.estimate import estimate, rows_per_unit
+from unmask.jobs.folder import Folder, Shard, agree, held, stored_plan
 from unmask.jobs.kinds import Kind
-from unmask.jobs.model_source import SOFTWARE
+from unmask.jobs.model_source import SOFTWARE, identify
 from unmask.jobs.plan import JobPlan
-from unmask.jobs.shards import Shard
-from unmask.jobs.worker import Outcome, PreparedUnit, Worker, passed_on
+from unmask.jobs.worker import Outcome, Worker, passed_on
 from unmask.language_model import LanguageModel
 from unmask.printable import printable
 from unmask.progress import Bar, DrawnBar, HiddenBar, bar
 from unmask.records import places
-from unmask.records.files import InputRows, Source, Unit
+from unmask.records.files import InputRows, RowBatch, Source, Unit
 from unmask.records.rows import Row
+
+if TYPE_CHECKING:
+    from unmask.jobs.ray_workers import RayWorkers
 
 # receipts are files: more of them than this burden a disk
 MOST_UNITS = 100_000
@@ -32,42 +34,63 @@ MOST_FAILURES = 20
 # how often to print a line where there is no terminal for a bar
 SECONDS_PER_LINE = 30.0
 
+Say = Callable[[str], object]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Job:
-    """What to do with which rows. A `strict` one ends at the first row without an answer."""
+    """A kind of job over an input by a model, under the name that its rows give the model.
+
+    A `strict` job ends at the first row without an answer.
+    """
 
     kind: Kind
     input: InputRows
+    lm: LanguageModel
+    model_name: str
+    dtype: str = "float32"
     rows_per_unit: int | None = None
+    shard: Shard = field(default_factory=Shard)
     strict: bool = False
 
-    def cut(self, lm: LanguageModel, shard: Shard | None = None, output: str = "") -> Source:
+    def cut(self, output: str = "") -> Source:
         """The units of the input: at least one for every shard, and not too many.
 
         An `output` that was begun keeps its units, unless a number of rows is requested.
         """
-        size = self.rows_per_unit
+        size, files = self.rows_per_unit, len(self.input.files)
         if size is not None and size < 1:
             raise UnmaskError(f"rows_per_unit is a number of rows from 1, not {size}")
-        stored = stored_plan(output) if output else None
+        if files > MOST_UNITS:
+            raise UnmaskError(
+                f"the input has {files:,} files, each at least one part, and a run takes at most "
+                f"{MOST_UNITS:,}; join files, or give some of them at a time"
+            )
+        stored = stored_plan(output) if output and size is None else None
         if size is not None or stored is not None:
             return self.input.cut(size or stored.rows_per_unit)  # type: ignore[union-attr]
-        size = rows_per_unit(self.kind, lm, self.input.sample)
-        shards = 1 if shard is None else shard.count
-        return self.input.cut(size, at_least=shards, at_most=MOST_UNITS)
+        size = rows_per_unit(self.kind, self.lm, self.input.sample)
+        return self.input.cut(size, at_least=self.shard.count, at_most=MOST_UNITS)
 
-    def plan(self, lm: LanguageModel, source: Source, *, name: str, dtype: str) -> JobPlan:
-        """The plan of this job with a model."""
+    def plan(self, source: Source) -> JobPlan:
+        """All that decides the rows."""
         return JobPlan(
             kind=self.kind.name,
             options=self.kind.options(),
-            model=identify(lm, name=name, dtype=dtype),
+            model=identify(self.lm, name=self.model_name, dtype=self.dtype),
             input=source.identity or [],
             rows_per_unit=source.rows_per_unit,
             units=source.unit_count or 0,
             software=SOFTWARE,
         )
+
+    def announce(self, left: Sequence[Unit], rows: int | None, say: Say, *, is_dry: bool) -> None:
+        """Tell what units take: before a run only if it is long."""
+        # an input that cannot be read says so when it is its turn
+        with suppress(UnmaskError):
+            line = estimate(self.kind, self.lm, left, rows, is_dry=is_dry)
+            if line is not None:
+                say(line)
 
     def check(self, counts: Counts) -> None:
         """Raise where rows have no answer and the job is strict."""
@@ -75,43 +98,6 @@ class Job:
             raise UnmaskError(
                 f"a row has no answer, and strict=True ends the run: {worst(counts)[1]}"
             )
-
-
-class Executor(Protocol):
-    """Where units are done."""
-
-    def run(
-        self, kind: Kind, plan: JobPlan, folder: Folder, units: Sequence[Unit]
-    ) -> Generator[Outcome, None, None]:
-        """The outcome of every unit, as they come."""
-
-
-class LocalExecutor:
-    """This process, with a model that is loaded already."""
-
-    def __init__(self, lm: LanguageModel) -> None:
-        self._lm = lm
-
-    def run(
-        self, kind: Kind, plan: JobPlan, folder: Folder, units: Sequence[Unit]
-    ) -> Generator[Outcome, None, None]:
-        """The outcome of every unit, in their order."""
-        worker = Worker(self._lm, kind)
-        for prepared in _prepared(worker, units):
-            yield worker.do(prepared, folder)
-
-
-def _prepared(worker: Worker, units: Iterable[Unit]) -> Iterator[PreparedUnit]:
-    """Every unit; while the model runs on it, the next is read."""
-    with ThreadPoolExecutor(1) as reader:
-        waiting = None
-        for unit in units:
-            following = reader.submit(worker.read, unit)
-            if waiting is not None:
-                yield waiting.result()
-            waiting = following
-        if waiting is not None:
-            yield waiting.result()
 
 
 @dataclass
@@ -127,6 +113,24 @@ class Result:
     # units that failed in an earlier run keep no others from being tried
     tried: set[int] = field(default_factory=set)
 
+    def add(self, outcome: Outcome) -> None:
+        """Count a unit; raises where too many in a row have no row that did not fail."""
+        if outcome.error is not None:
+            self.errors.append(outcome.error)
+            return
+        self.done += 1
+        add(self.counts, outcome.counts)
+        if outcome.counts["failed"] < max(1, outcome.counts["texts"]):
+            self.failed_in_a_row = 0
+            return
+        self.failed_in_a_row += outcome.unit not in self.tried
+        if self.failed_in_a_row == MOST_FAILURES:
+            raise UnmaskError(
+                f"{MOST_FAILURES} units failed in a row, the last with: "
+                f"{worst(outcome.counts)[1]}. What was finished is kept; fix the cause and start "
+                "again"
+            )
+
     def failures(self) -> str:
         """How many units failed, and an example of why."""
         return (
@@ -137,38 +141,38 @@ class Result:
 
 def run_job(
     job: Job,
-    source: Source,
-    plan: JobPlan,
     output: str,
-    executor: Executor,
     *,
-    shard: Shard | None = None,
+    workers: "RayWorkers | None" = None,
     progress: bool | None = None,
-    say: Callable[[str], object] = lambda _: None,
-    look_at: Callable[[Sequence[Unit], int | None], object] = lambda units, rows: None,
+    say: Say = lambda _: None,
+    announce: Say | None = None,
 ) -> Result:
     """Compute the missing units of a job's folder, which is created if it does not exist.
 
     Units with rows that ended in an unexpected error are computed again, after all others.
-    `look_at` gets the units that are left, and how many rows they have.
+    `announce` gets what a long run takes; not of a cluster, which has other speeds.
     """
-    share = shard or Shard()
-    with held(output, share):
-        folder = agree(output, plan, share)
-        result = Result(plan, len(range(share.index, plan.units, share.count)))
-        left = _left(folder, source, share, result, say)
+    source, shard = job.cut(output), job.shard
+    plan = job.plan(source)
+    with held(output, shard):
+        folder = agree(output, plan, shard)
+        result = Result(plan, len(range(shard.index, plan.units, shard.count)))
+        left = _left(folder, source, shard, result, say)
         rows = None if source.rows is None else source.rows * len(left) // max(1, plan.units)
-        if left:
-            look_at(left, rows)
-        with (
-            closing(executor.run(job.kind, plan, folder, left)) as outcomes,
-            _progress_bar(rows, result, progress if len(left) > 1 else False, share) as shown,
-        ):
+        if workers is not None:
+            outcomes = workers.run(job.kind, plan, folder, left)
+        else:
+            if left and announce is not None:
+                job.announce(left, rows, announce, is_dry=False)
+            outcomes = _done_here(Worker(job.lm, job.kind), folder, left)
+        drawn = _progress_bar(job, rows, result, progress if len(left) > 1 else False)
+        with closing(outcomes), drawn as shown:
             try:
                 for outcome in outcomes:
-                    _count(result, outcome)
+                    result.add(outcome)
                     job.check(outcome.counts)
-                    shown.set_postfix_str(_status(result), refresh=False)
+                    shown.set_postfix_str(_problems(result), refresh=False)
                     shown.update(outcome.counts["texts"])
             except (KeyboardInterrupt, SystemExit) as error:
                 if texts := result.counts["texts"]:
@@ -178,81 +182,81 @@ def run_job(
         return result
 
 
-def _left(
-    folder: Folder,
-    source: Source,
-    shard: Shard,
-    result: Result,
-    say: Callable[[str], object],
-) -> list[Unit]:
+def _left(folder: Folder, source: Source, shard: Shard, result: Result, say: Say) -> list[Unit]:
     """The units of a shard that are not done; those that failed before come last."""
-    receipts = folder.receipts(shard)
-    damaged = [number for number, receipt in receipts.items() if receipt is None]
+    done, damaged = dict[int, Counts](), list[int]()
+    for number, receipt in folder.receipts(shard).items():
+        if receipt is None:
+            damaged.append(number)
+        elif receipt["counts"]["failed"]:
+            result.tried.add(number)
+        else:
+            done[number] = receipt["counts"]
+            result.add(Outcome(number, receipt["counts"]))
     if damaged:
         say(f"{len(damaged):,} parts are damaged, and are computed again")
-    failed = {n for n, receipt in receipts.items() if receipt and receipt["counts"]["failed"]}
-    result.tried |= failed
-    for number in [*damaged, *failed]:
+    for number in [*damaged, *result.tried]:
         folder.forget(number)
-    done = receipts.keys() - failed - set(damaged)
-    folder.end_all(done)
-    for number in done:
-        _count(result, Outcome(number, (receipts[number] or {})["counts"]))
-    units = [unit for unit in source.units if unit.number % shard.count == shard.index]
-    left = [unit for unit in units if unit.number not in done]
-    return sorted(left, key=lambda unit: unit.number in failed)
+    for number in folder.begun() & done.keys():
+        # its process wrote the receipt, and ended before it could remove the note
+        folder.end(number)
+    left = [unit for unit in source.units if unit.number in shard and unit.number not in done]
+    return sorted(left, key=lambda unit: unit.number in result.tried)
 
 
-def _count(result: Result, outcome: Outcome) -> None:
-    if outcome.error is not None:
-        result.errors.append(outcome.error)
-        return
-    result.done += 1
-    add(result.counts, outcome.counts)
-    if outcome.counts["failed"] < max(1, outcome.counts["texts"]):
-        result.failed_in_a_row = 0
-        return
-    result.failed_in_a_row += outcome.unit not in result.tried
-    if result.failed_in_a_row == MOST_FAILURES:
-        raise UnmaskError(
-            f"{MOST_FAILURES} units failed in a row, the last with: {worst(outcome.counts)[1]}. "
-            "What was finished is kept; fix the cause and start again"
-        )
+def _done_here(
+    worker: Worker, folder: Folder, units: Iterable[Unit]
+) -> Generator[Outcome, None, None]:
+    """The outcome of every unit, in their order."""
+    for unit, rows in _read_ahead(worker, units):
+        yield worker.do(unit, rows.result, folder)
 
 
-def _status(result: Result) -> str:
-    without, failed = worst(result.counts)[0], len(result.errors)
-    problems = [f"{without:,} without a number"] * bool(without)
-    return ", ".join([*problems, *[f"{failed:,} units failed"] * bool(failed)])
+def _read_ahead(
+    worker: Worker, units: Iterable[Unit]
+) -> Iterator[tuple[Unit, "Future[tuple[RowBatch, list[Any]]]"]]:
+    """Every unit and its rows; while the model runs on them, the next are read."""
+    waiting: deque[tuple[Unit, Future[tuple[RowBatch, list[Any]]]]] = deque()
+    with ThreadPoolExecutor(1) as reader:
+        for unit in units:
+            waiting.append((unit, reader.submit(worker.read, unit)))
+            if len(waiting) > 1:
+                yield waiting.popleft()
+        yield from waiting
 
 
 def stream(
     job: Job,
     source: Source,
-    lm: LanguageModel,
     write: Callable[[list[Row], Counts], object],
     *,
     progress: bool | None = None,
 ) -> Counts:
     """Give the result rows of each unit to `write`, with all counters so far; returns those."""
-    worker, counts = Worker(lm, job.kind), counted()
-    # a pipe may be a terminal: each line is answered before the next is read
-    is_pipe = source.identity is None
-    read = map(worker.read, source.units) if is_pipe else _prepared(worker, source.units)
+    worker, counts, noun = Worker(job.lm, job.kind), counted(), job.kind.noun
+    if source.identity is None:
+        # a pipe may be a terminal: each line is answered before the next is read
+        read = (worker.read(unit) for unit in source.units)
+    else:
+        read = (rows.result() for _, rows in _read_ahead(worker, source.units))
     shown = False if source.unit_count == 1 else progress
-    with bar("texts", unit="text", total=source.rows, shown=shown) as drawn:
-        for prepared in read:
-            if prepared.error is not None:
-                raise UnmaskError(prepared.error)
-            rows, more = worker.answers(prepared.batch, prepared.items)
+    with bar(f"{noun}s", unit=noun, total=source.rows, shown=shown) as drawn:
+        for batch, items in read:
+            rows, more = worker.answers(batch, items)
             add(counts, more)
-            write(passed_on(prepared.batch, rows, job.kind), counts)
+            write(passed_on(batch, rows, job.kind), counts)
             job.check(more)
             drawn.update(more["texts"])
     return counts
 
 
-def _progress_bar(left: int | None, result: Result, shown: bool | None, shard: Shard) -> Bar:
+def _problems(result: Result) -> str:
+    without, failed = worst(result.counts)[0], len(result.errors)
+    problems = [f"{without:,} without a number"] * bool(without)
+    return ", ".join([*problems, *[f"{failed:,} units failed"] * bool(failed)])
+
+
+def _progress_bar(job: Job, left: int | None, result: Result, shown: bool | None) -> Bar:
     """A bar on stderr with rate and time left; where that is no terminal, a line now and then."""
     if shown is False:
         return HiddenBar(left)
@@ -261,8 +265,8 @@ def _progress_bar(left: int | None, result: Result, shown: bool | None, shard: S
     return DrawnBar(
         total=None if left is None else left + done,
         initial=done,
-        desc=f"shard {shard}" if shard.count > 1 else None,
-        unit=" texts",
+        desc=f"shard {job.shard}" if job.shard.count > 1 else None,
+        unit=f" {job.kind.noun}s",
         mininterval=0.1 if watched else SECONDS_PER_LINE,
         smoothing=0.05,
         file=sys.stderr if watched else _Lines(),

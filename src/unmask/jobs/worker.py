@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.errors import CorpusError, UnmaskError, UnmaskWarning
@@ -19,15 +19,6 @@ from unmask.records.rows import Row
 
 if TYPE_CHECKING:
     import pyarrow
-
-
-class PreparedUnit(NamedTuple):
-    """A unit that was read: what the model is run on for each row, or an error."""
-
-    unit: Unit
-    batch: RowBatch
-    items: Sequence[Any] = ()
-    error: str | None = None
 
 
 class Outcome(NamedTuple):
@@ -73,15 +64,15 @@ class Worker:
         batch = RowBatch(rows, [None] * table.num_rows, table)
         return part_table(batch, self.answers(batch, self._items(batch))[0], kind)
 
-    def read(self, unit: Unit) -> PreparedUnit:
-        """The rows of a unit, tokenised; the model does not run."""
+    def read(self, unit: Unit) -> tuple[RowBatch, list[Any]]:
+        """The rows of a unit, and what the model is run on for each; it does not run."""
         try:
             batch = read_unit(unit, self.kind.required_columns, self.kind.optional_columns)
-            return PreparedUnit(unit, batch, self._items(batch))
-        except CorpusError as error:
-            return PreparedUnit(unit, RowBatch([], []), error=str(error))
+            return batch, self._items(batch)
+        except CorpusError:
+            raise
         except Exception as error:  # a unit that fails says why, and the others go on
-            return PreparedUnit(unit, RowBatch([], []), error=describe(error))
+            raise CorpusError(describe(error)) from error
 
     def _items(self, batch: RowBatch) -> list[Any]:
         reasons, dropped = list(batch.reasons), set(self.kind.dropped_columns)
@@ -129,20 +120,25 @@ class Worker:
         half = len(items) // 2
         return [*self._run(items[:half]), *self._run(items[half:])]
 
-    def do(self, prepared: PreparedUnit, folder: Folder) -> Outcome:
-        """Compute a unit that was read, and write its part; what cannot be written raises.
+    def do(
+        self, unit: Unit, read: Callable[[], tuple[RowBatch, list[Any]]], folder: Folder
+    ) -> Outcome:
+        """Compute a unit and write its part; what cannot be written raises.
 
-        A unit is noted before it begins: if it takes this process along, its note stays.
+        It is noted before it begins: if it takes this process along, its note stays.
         """
-        unit, number, began = prepared.unit, prepared.unit.number, time.perf_counter()
-        if prepared.error is not None:
-            return Outcome(number, counted(), prepared.error)
+        number = unit.number
+        try:
+            batch, items = read()
+        except CorpusError as error:
+            return Outcome(number, counted(), str(error))
+        began = time.perf_counter()
         if not folder.begin(number):
             why = f"{unit.name}: it ended its process {MOST_DEATHS} times, and is skipped"
             return Outcome(number, counted(), why)
         try:
-            rows, counts = self.answers(prepared.batch, prepared.items)
-            table = part_table(prepared.batch, rows, self.kind)
+            rows, counts = self.answers(batch, items)
+            table = part_table(batch, rows, self.kind)
             seconds = round(time.perf_counter() - began, 3)
             facts = {"counts": counts, "seconds": seconds, "software": SOFTWARE}
             folder.write(number, table, facts)

@@ -160,7 +160,10 @@ class InputRows:
         while sum(len(one.starts) for one in cuts) < at_least and size > 1:
             size = max(1, min(size, sum(one.rows or size for one in cuts)) // 2)
             cuts = self._cuts(size)
-        times = max(1, -(-sum(len(one.starts) for one in cuts) // at_most))
+        times = 1
+        while sum(-(-len(one.starts) // times) for one in cuts) > at_most:
+            # of each file one unit is left
+            times *= 2
         units = list[Unit]()
         for one in cuts:
             units.extend(one.units(len(units), size, times))

@@ -21,7 +21,7 @@ from unmask.evaluation.reports.summary import (
 from unmask.evaluation.reports.tables import ReportTable, is_difference, report_table
 from unmask.evaluation.rows import Group, ResultRow
 from unmask.evaluation.run import EvaluationRun
-from unmask.jobs.model_identity import ModelIdentity, same_function
+from unmask.jobs.plan import ModelIdentity, same_function
 from unmask.printable import quoted
 from unmask.resampling import Resampling
 
