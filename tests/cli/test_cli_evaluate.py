@@ -84,7 +84,7 @@ def test_every_construction_of_every_example(run, tmp_path: Path) -> None:
         "tiny-bert on cats.txt: 18 distinct sentences, 6 examples (contiguous, random)"
     )
     assert said[-1].startswith("6 examples are in ")
-    assert "texts/s" in err or "s/ texts" in err
+    assert "examples/s" in err or "s/ examples" in err
     found = read_run(tmp_path / "run")
     assert len(found.rows) == 6 * len(unmask.CONSTRUCTIONS)
     assert found.missing == 0

@@ -13,7 +13,7 @@ from tiny_tokenizers import ODD, save_bert
 from unmask.cli import main
 from unmask.jobs import estimate, running
 from unmask.jobs.worker import Worker
-from unmask.model.row_reader import RowReader
+from unmask.model.hugging_face import HuggingFaceMaskedLM
 from unmask.sequences import scoring
 from unmask.sequences.scores import TextScore
 
@@ -204,7 +204,7 @@ def interrupt_after_writing(units: int, monkeypatch: pytest.MonkeyPatch) -> None
 def test_an_interrupt_late_in_a_run_keeps_most_of_its_rows(score_all, tmp_path, monkeypatch):
     """Ctrl-C in a forward pass, after 70% of those of a run of eight units or so, as of 40 s."""
     rows = [{"text": f"the {'cat ' * (n % 7 + 1)}sat."} for n in range(240)]
-    output, real, passes = tmp_path / "out.csv", RowReader._run, []
+    output, real, passes = tmp_path / "out.csv", HuggingFaceMaskedLM.readouts, []
 
     def interrupted(self, ids, positions):
         if sum(passes) > 0.7 * total:
@@ -218,7 +218,7 @@ def test_an_interrupt_late_in_a_run_keeps_most_of_its_rows(score_all, tmp_path, 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(RowReader, "_run", interrupted)
+            patch.setattr(HuggingFaceMaskedLM, "readouts", interrupted)
             total = float("inf")
             assert score_all("--output", str(output), rows=rows)[0] == 0
             total, whole = sum(passes), output.read_bytes()
@@ -236,14 +236,14 @@ def test_an_interrupt_late_in_a_run_keeps_most_of_its_rows(score_all, tmp_path, 
     assert err.splitlines()[-1] == f"unmask: interrupted; {kept}"
     # what is left, and no more, is computed now
     passes.clear()
-    monkeypatch.setattr(RowReader, "_run", counting(passes, real))
+    monkeypatch.setattr(HuggingFaceMaskedLM, "readouts", counting(passes, real))
     assert score_all("--output", str(output), "--quiet", rows=rows)[0] == 0
     assert sum(passes) < total / 2
     assert output.read_bytes() == whole
 
 
 def counting(passes, real):
-    """The forward passes of a reader, with their number in a list."""
+    """The forward passes of a model, with their number in a list."""
 
     def run(self, ids, positions):
         passes.append(len(ids))

@@ -116,8 +116,7 @@ def _seconds_of_passes(
     kind: Kind, lm: LanguageModel, works: Sequence[Work], rows: float, is_dry: bool
 ) -> float:
     """The time of a row's forward passes, in batches as large as the work allows."""
-    from unmask.model.batch_size import rows_per_batch
-    from unmask.model.row_reader import RowReader
+    from unmask.model.batch_size import rows_per_batch, seconds_per_row
     from unmask.queries.cost import Cost, measured
 
     total = sum(one.passes for one in works)
@@ -126,8 +125,8 @@ def _seconds_of_passes(
     mean = max(1, round(total / len(works)))
     if not is_dry:
         size = min(_ROWS_TIMED_BEFORE_A_RUN, rows_per_batch(lm.model, tokens, kind.settings))
-        reader = RowReader(lm.model, replace(kind.settings, batch_size=size))
-        return reader.seconds_per_row(cloze) * total / len(works)
+        few = replace(kind.settings, batch_size=size)
+        return seconds_per_row(lm.model, cloze, few) * total / len(works)
     cost = measured(lm.model, cloze, Cost(mean, tokens, 0), kind.settings, max(1, round(rows)))
     return (cost.seconds or 0.0) * total / len(works) / mean
 
