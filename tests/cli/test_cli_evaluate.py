@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -212,15 +211,6 @@ def test_notes_are_escaped(report, folder: str, corpus: str, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_dry_run_says_cost_and_writes_nothing(run, tmp_path: Path) -> None:
-    code, out, err = run(tmp_path / "run", "--examples", "3", "--method", "mlm,mrf", "--dry-run")
-    assert code == 0
-    assert re.match(r"mlm, mrf: [0-9,]+ forward passes for 6 examples", out)
-    assert "6 examples" in err
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mlm", "orders", "hcb"])
 def test_a_dry_run_counts_what_metrics_read(run, tmp_path: Path, method: str) -> None:
     """A-KL and J are of both tables, whatever the construction reads."""
@@ -293,17 +283,6 @@ def test_a_report_in_every_format(report, done: Path, format: str, tmp_path: Pat
     if format == "csv":
         rows = list(csv.DictReader(io.StringIO(out)))
         assert len(rows) == 2 * len(unmask.CONSTRUCTIONS)
-
-
-@pytest.mark.slow
-def test_tables_by_name(report, done: Path) -> None:
-    out = report(done, "--table", "distance", "--resamples", "50")
-    assert "NLL by token distance" in out
-    assert "Results" not in out
-    out = report(done, "--table", "distance-differences", "--resamples", "50")
-    assert "Paired differences by token distance" in out
-    out = report(done, "--baseline", "ag", "--resamples", "50")
-    assert "minus ag" in out
 
 
 @pytest.mark.slow

@@ -33,7 +33,6 @@ from unmask.plots.styles import STYLES, construction_styles
 from unmask.resampling import Estimate, Resampling
 
 QUICK = Resampling(resamples=50)
-STARTS = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
 
 
 def bins(*names: str, far: str = "", **changes: object) -> list[Summary]:
@@ -273,14 +272,14 @@ def test_nothing_covers_the_data() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf", ".SVG"])
+@pytest.mark.parametrize("suffix", [".svg", ".SVG"])
 def test_the_same_figure_is_the_same_file(suffix: str, tmp_path: Path) -> None:
     paths = [tmp_path / f"{name}{suffix}" for name in ("one", "other")]
     for path in paths:
         save_figure(drawn(bins("mlm", "ag")), path)
     one, other = (path.read_bytes() for path in paths)
     assert one == other
-    assert one.startswith(STARTS[suffix.lower()])
+    assert one.startswith(b"<?xml")
     assert sorted(tmp_path.iterdir()) == sorted(paths)
 
 

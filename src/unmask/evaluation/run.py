@@ -107,14 +107,16 @@ def read_run(place: str | Path) -> EvaluationRun:
             raise StoreError(f"cannot read {places.shown(part)}: {error}; try again") from None
         seconds += receipt["seconds"]
     try:
-        run = EvaluationRun(Path(place), job, tuple(rows), tuple(damaged), seconds)
         labels = [LabelledMethod(**method).label for method in job.options["constructions"]]
+        order = {label: index for index, label in enumerate(labels)}
+        rows.sort(
+            key=lambda row: (row.mask, row.example_id, order.get(row.construction, len(order)))
+        )
+        run = EvaluationRun(Path(place), job, tuple(rows), tuple(damaged), seconds)
         _ = run.corpus, run.missing, dict(run.draw["refused"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise StoreError(f"the plan is damaged: {quoted(str(error))}") from None
-    order = {label: index for index, label in enumerate(labels)}
-    rows.sort(key=lambda row: (row.mask, row.example_id, order.get(row.construction, len(order))))
-    return replace(run, rows=tuple(rows))
+    return run
 
 
 def copy_run(run: EvaluationRun, folder: str | Path) -> None:
