@@ -145,7 +145,16 @@ class LanguageModel(JointModel):
                     raise MethodError(f"together fills blank by blank and takes no {name}")
             if together is not None and passes is not None:
                 raise MethodError("together is a bound and passes chooses one; give one of them")
-            return [self._filled_together(cloze, together, passes, support, settings or Settings())]
+            bound = None if together is None else check_bound(together)
+            rule = "mutual-information" if passes is None and self.head is None else "head"
+            return self.fill_together(
+                [cloze],
+                rule=rule,
+                threshold=bound,
+                passes=passes,
+                support=support,
+                settings=settings,
+            )
         if whole_number(top) is None or top < 1:
             raise SupportError(f"top takes a number of fills from 1, not {quoted(top)}")
         if targets is not None:
@@ -219,18 +228,18 @@ class LanguageModel(JointModel):
             >>> fill["sequence"], fill["groups"], fill["forward_passes"]
             ('Two men are playing soccer on the beach.', [(2,), (1,), (0,)], 3)
         """
-        if passes is None:
-            check_rule(rule, threshold)
-        elif rule != "head" or threshold is not None:
+        if passes is not None and (rule != "head" or threshold is not None):
             raise MethodError("passes chooses the threshold of rule='head'; give no threshold")
+        bound = check_rule(rule, threshold) if passes is None else check_passes(passes)
         check_seed(seed)
         axis = one_support(self, support)
         head = required(self.head, self.name) if rule == "head" else None
         clozes = [self._as_cloze(text) for text in texts]
-        hows = [
-            Decoding(rule, self._threshold(rule, threshold, passes, cloze), axis, draw, seed, head)
-            for cloze in clozes
-        ]
+        counts = [len(cloze.positions) for cloze in clozes]
+        bounds = [bound] * len(counts)
+        if head is not None and passes is not None:
+            bounds = [head.threshold_for(bound, count) for count in counts]
+        hows = [Decoding(rule, bound, axis, draw, seed, head) for bound in bounds]
         return filled_together(self, clozes, hows, settings or Settings())
 
     @computed_once
@@ -770,26 +779,3 @@ class LanguageModel(JointModel):
             (-4.47, 1.28)
         """
         return list(score_pairs(self, items, method=method, support=support, settings=settings))
-
-    def _filled_together(
-        self,
-        cloze: Cloze,
-        at_most: float | None,
-        passes: float | None,
-        support: Axes,
-        settings: Settings,
-    ) -> dict[str, Any]:
-        bound = None if passes is not None else check_bound(at_most)
-        rule = "mutual-information" if passes is None and self.head is None else "head"
-        return self.fill_together(
-            [cloze], rule=rule, threshold=bound, passes=passes, support=support, settings=settings
-        )[0]
-
-    def _threshold(
-        self, rule: str | Rule, threshold: float | None, passes: float | None, cloze: Cloze
-    ) -> float:
-        if passes is None:
-            return check_rule(rule, threshold)
-        return required(self.head, self.name).threshold_for(
-            check_passes(passes), len(cloze.positions)
-        )

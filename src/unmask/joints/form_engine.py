@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unmask.errors import SupportError
 from unmask.joints.engine import Engine
-from unmask.joints.forms import Form, Product, by_axis, check_covers
+from unmask.joints.forms import Form, Product, check_covers
 from unmask.joints.joint import Joint
 from unmask.lazy import computed_once
 from unmask.printable import readable_bytes
@@ -58,13 +58,18 @@ class FormEngine(Engine):
 
     def is_independent(self) -> bool:
         """Whether the blanks are independent of each other: no table matters."""
-        return isinstance(self.form, Product) and not any(self.form.powers)
+        tables_matter = not isinstance(self.form, Product) or any(self.form.powers)
+        return not tables_matter and all(1 in factor.shape for factor in self.form.parts())
 
     def _factors(self) -> tuple[Tensor, Tensor] | None:
         """The factors of independent blanks; None where the tables matter."""
         if not self.is_independent():
             return None
-        return by_axis(self.form.parts(), self.shape, self.device)
+        logs = [torch.zeros(n, dtype=torch.float64, device=self.device) for n in self.shape]
+        for factor in self.form.parts():
+            axis = int(factor.shape[1] > 1)
+            logs[axis] = logs[axis] + factor.flatten()
+        return logs[0], logs[1]
 
 
 def _normalised(log: Tensor) -> Tensor:

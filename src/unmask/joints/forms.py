@@ -6,7 +6,7 @@ for any number of blanks: q_t is the conditional of blank t given all others, an
 one axis per blank, of size 1 where it does not depend on that blank.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -70,25 +70,18 @@ class Sum:
 
 
 Form = Product | Sum
+_FIELDS_OF_A_SUM = ("log_times", "log_over")
 
 
 def check_covers(form: Form, shape: Sequence[int], method: str) -> None:
     """Raise for a form of other blanks than those of the tables, before it is expanded to them."""
-    blanks = len(shape)
-    if isinstance(form, Product):
-        counts = {"powers": len(form.powers)}
-        tables_read = any(form.powers)
-    else:
-        counts = {
-            "log_times": len(form.log_times),
-            "log_over": len(form.log_over or form.log_times),
-        }
-        tables_read = True
-    for field, count in counts.items():
-        if count != blanks:
+    blanks, fields = len(shape), ("powers",) if isinstance(form, Product) else _FIELDS_OF_A_SUM
+    for field in fields:
+        values = getattr(form, field)
+        if values is not None and len(values) != blanks:
             raise MethodError(
-                f"{method} gave a {type(form).__name__} with {count} {field} for {blanks} blanks; "
-                "give one per blank"
+                f"{method} gave a {type(form).__name__} with {len(values)} {field} for {blanks} "
+                "blanks; give one per blank"
             )
     for part in form.parts():
         sizes = tuple(part.shape)
@@ -99,25 +92,13 @@ def check_covers(form: Form, shape: Sequence[int], method: str) -> None:
                 f"{method} gave a factor of shape {sizes} for axes of {tuple(shape)}; give it one "
                 "axis per blank, of that size or of 1"
             )
+    is_read = isinstance(form, Sum) or any(form.powers)
     for axis, size in enumerate(shape):
-        if not tables_read and size > 1 and all(part.shape[axis] == 1 for part in form.parts()):
+        if not is_read and size > 1 and all(part.shape[axis] == 1 for part in form.parts()):
             raise MethodError(
                 f"no factor of what {method} gave depends on blank {axis}, and no table is read; "
                 "give a factor along each blank"
             )
-
-
-def by_axis(
-    factors: Iterable[Factor], shape: Sequence[int], device: torch.device | None = None
-) -> tuple[Float[Tensor, " a"], Float[Tensor, " b"]]:
-    """Factors of two blanks added up: one vector along each."""
-    log_a, log_b = (torch.zeros(size, dtype=torch.float64, device=device) for size in shape)
-    for factor in factors:
-        if factor.shape[1] == 1:
-            log_a = log_a + factor[:, 0]
-        else:
-            log_b = log_b + factor[0]
-    return log_a, log_b
 
 
 def _some(factor: Factor, rows: slice) -> Factor:

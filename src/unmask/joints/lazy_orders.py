@@ -22,6 +22,8 @@ from unmask.tables.beams import search
 from unmask.tables.blank_reader import EMPTY, BlankReader, distinct, with_filled
 from unmask.tables.sizes import ALL_ORDERS_UP_TO, DRAWN_ORDERS, most_candidates
 
+# blanks that are filled before another
+Set = tuple[int, ...]
 # of the orders that stand for all where there are too many
 _ORDERS_SEED = 0
 # contexts that are looked up at once
@@ -41,9 +43,10 @@ class LazyOrders(Engine):
 
     def diagnostics(self) -> dict[str, object]:
         """What has been done so far."""
+        blanks = len(self.shape)
         return {
             "mean": "arithmetic",
-            "orders": len(self.orders) if self.orders else math.factorial(len(self.shape)),
+            "orders": len(averaged_orders(blanks)) or math.factorial(blanks),
             **({} if self._captured is None else {"captured_mass": self._captured}),
             "forward_passes": self._reader.forward_passes,
             **self._search,
@@ -56,11 +59,6 @@ class LazyOrders(Engine):
         if all(axis.is_whole(size) for axis in self._reader.supports):
             return None
         return self._reader.masked_mass()
-
-    @computed_once
-    def orders(self) -> tuple[tuple[int, ...], ...]:
-        """The orders that are averaged; empty where it is all of them."""
-        return _drawn_orders(len(self.shape))
 
     @property
     def log_normalizer(self) -> float:
@@ -82,20 +80,17 @@ class LazyOrders(Engine):
 
         Rows that they share run once.
         """
-        blocks = row_blocks(len(cells), len(self._sets), _STEPS_AT_ONCE)
+        blanks = range(len(self.shape))
+        sets = sets_before(blanks)
         log_probs = torch.empty(len(cells), dtype=torch.float64)
-        for some in blocks:
-            log_probs[some] = self._log_probs(cells[some])
+        for some in row_blocks(len(cells), len(sets), _STEPS_AT_ONCE):
+            log_probs[some] = log_mean_over_orders(self._read_steps(cells[some], sets), blanks)
         return log_probs
 
-    def _log_probs(self, fills: Int[Tensor, "fills blanks"]) -> Float[Tensor, " fills"]:
-        return log_mean_over_orders(self._read_steps(fills), range(len(self.shape)))
-
     def _read_steps(
-        self, fills: Int[Tensor, "fills blanks"]
-    ) -> dict[tuple[int, ...], Float[Tensor, "fills blanks"]]:
-        """log q(x_t | x of a set), for every set that the orders meet, t not in it."""
-        sets = self._sets
+        self, fills: Int[Tensor, "fills blanks"], sets: Sequence[Set]
+    ) -> dict[Set, Float[Tensor, "fills blanks"]]:
+        """log q(x_t | x of a set), for every set, t not in it."""
         rows, where = distinct(torch.cat([with_filled(fills, filled) for filled in sets]))
         owner = torch.arange(len(fills)).repeat(len(sets))
         log_given = torch.zeros(len(where), len(self.shape), dtype=torch.float64)
@@ -111,15 +106,12 @@ class LazyOrders(Engine):
         parts = log_given.split(len(fills))
         return dict(zip(sets, parts, strict=True))
 
-    @computed_once
-    def _sets(self) -> list[tuple[int, ...]]:
-        return sets_before(range(len(self.shape)))
-
     def sample(self, n: int, generator: torch.Generator | None) -> list[Scored]:
         """Independent exact draws: an order at random, then each blank given those before it."""
         blanks = len(self.shape)
         uniforms = torch.rand(blanks + 1, n, dtype=torch.float64, generator=generator)
-        orders = torch.tensor(self.orders or list(itertools.permutations(range(blanks))))
+        every = itertools.permutations(range(blanks))
+        orders = torch.tensor(averaged_orders(blanks) or list(every))
         mine = orders[(uniforms[-1] * len(orders)).long().clamp(max=len(orders) - 1)]
         fills = torch.full((n, blanks), EMPTY)
         for step in range(blanks):
@@ -168,12 +160,10 @@ class LazyOrders(Engine):
 
 # --- the mean over orders ----------------------------------------------------------------------
 
-Set = tuple[int, ...]
-
 
 def sets_before(blanks: Sequence[int], given: Sequence[int] = ()) -> list[Set]:
     """The sets of blanks that are filled before another of `blanks`, those `given` in all."""
-    if orders := _drawn_orders(len(blanks)):
+    if orders := averaged_orders(len(blanks)):
         places = sorted({_before(order, t) for order in orders for t in order})
     else:
         every = range(len(blanks))
@@ -194,7 +184,7 @@ def log_mean_over_orders(
     def step(before: Set, t: int) -> Tensor:
         return steps[_filled(blanks, before, given)][:, blanks[t]]
 
-    if orders := _drawn_orders(len(blanks)):
+    if orders := averaged_orders(len(blanks)):
         each = [
             torch.stack([step(_before(order, t), t) for t in order]).sum(dim=0) for order in orders
         ]
@@ -210,7 +200,7 @@ def log_mean_over_orders(
     return so_far[tuple(range(len(blanks)))]
 
 
-def _drawn_orders(blanks: int) -> tuple[tuple[int, ...], ...]:
+def averaged_orders(blanks: int) -> tuple[tuple[int, ...], ...]:
     """The orders that stand for all of so many blanks; empty where it is all of them."""
     if blanks <= ALL_ORDERS_UP_TO:
         return ()

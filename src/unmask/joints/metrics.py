@@ -74,13 +74,10 @@ def pair_metrics(
             raise SupportError(f"the joint {quoted(name)} is not over the tokens of these tables")
     place = a, b = tables.supports[0].index(gold[0]), tables.supports[1].index(gold[1])
     tables.both()
-    sums, entropies = _summed(joints, tables)
+    sums = _summed(joints, tables)
     log_a, log_b = tables.a_given_b.log_prob_at(b)[a], tables.b_given_a.log_prob_at(a)[b]
     own_unary = -float(log_a + log_b) / 2
-    return {
-        name: _metrics(joint, sums[name], entropies, place, own_unary)
-        for name, joint in joints.items()
-    }
+    return {name: _metrics(joint, sums[name], place, own_unary) for name, joint in joints.items()}
 
 
 def perplexity(nlls: Iterable[float]) -> float:
@@ -106,76 +103,49 @@ def perplexity(nlls: Iterable[float]) -> float:
 class _Sums:
     """Sums over the cells of an unnormalised joint w.
 
-    `log_a` and `log_b` are the logarithms of its sums over the other blank; `cross_a` is the mean
-    of log w under q(a | b), a number per context b, and `cross_b` under q(b | a).
+    `log_a` and `log_b` are the logarithms of its sums over the other blank; `gap_a` is the mean of
+    log q(a | b) / w under q(a | b), a number per context b, and `gap_b` that of the other table.
     """
 
     log_a: Float[Tensor, " a"]
     log_b: Float[Tensor, " b"]
-    cross_a: Float[Tensor, " b"]
-    cross_b: Float[Tensor, " a"]
-
-    def add(
-        self,
-        rows: slice,
-        scores: Float[Tensor, "block b"],
-        a_given_b: Float[Tensor, "block b"],
-        b_given_a: Float[Tensor, "block b"],
-    ) -> None:
-        """Fold some rows in."""
-        self.log_a[rows] = torch.logsumexp(scores, dim=1)
-        self.log_b[:] = log_sum_exp_by_column(self.log_b, scores)
-        self.cross_a.add_((a_given_b * scores).sum(dim=0))
-        self.cross_b[rows] = (b_given_a * scores).sum(dim=1)
+    gap_a: Float[Tensor, " b"]
+    gap_b: Float[Tensor, " a"]
 
 
-@dataclass(frozen=True, eq=False)
-class _Entropies:
-    """Negative entropies of the model's own conditionals, a number per context."""
-
-    of_a: Float[Tensor, " b"]
-    of_b: Float[Tensor, " a"]
-
-
-def _summed(joints: Mapping[str, Joint], tables: PairTables) -> tuple[dict[str, _Sums], _Entropies]:
-    """The sums over all joints and the tables' own entropies, in one sweep."""
+def _summed(joints: Mapping[str, Joint], tables: PairTables) -> dict[str, _Sums]:
+    """The sums of all joints, in one sweep."""
     (rows, columns), device = tables.shape, tables.a_given_b.logits.device
-
-    def zeros(size: int) -> Tensor:
-        return torch.zeros(size, dtype=torch.float64, device=device)
-
-    entropies = _Entropies(zeros(columns), zeros(rows))
     sums = {
         name: _Sums(
             log_zeros(rows, device=device),
             log_zeros(columns, device=device),
-            zeros(columns),
-            zeros(rows),
+            torch.zeros(columns, dtype=torch.float64, device=device),
+            torch.zeros(rows, dtype=torch.float64, device=device),
         )
         for name in joints
     }
     for block in tables.blocks():
         tile = tables.tile(block)
-        a_given_b, b_given_a = tile.log_a_given_b.exp(), tile.log_b_given_a.exp()
-        entropies.of_a.add_((a_given_b * tile.log_a_given_b).sum(dim=0))
-        entropies.of_b[block] = (b_given_a * tile.log_b_given_a).sum(dim=1)
+        log_a_given_b, log_b_given_a = tile.log_a_given_b, tile.log_b_given_a
+        a_given_b, b_given_a = log_a_given_b.exp(), log_b_given_a.exp()
         for name, joint in joints.items():
-            sums[name].add(block, joint.scores(block), a_given_b, b_given_a)
-    return sums, entropies
+            scores, total = joint.scores(block), sums[name]
+            total.log_a[block] = torch.logsumexp(scores, dim=1)
+            total.log_b[:] = log_sum_exp_by_column(total.log_b, scores)
+            total.gap_a.add_((a_given_b * (log_a_given_b - scores)).sum(dim=0))
+            total.gap_b[block] = (b_given_a * (log_b_given_a - scores)).sum(dim=1)
+    return sums
 
 
-def _metrics(
-    joint: Joint, sums: _Sums, entropies: _Entropies, gold: tuple[int, int], own_unary: float
-) -> PairMetrics:
+def _metrics(joint: Joint, sums: _Sums, gold: tuple[int, int], own_unary: float) -> PairMetrics:
     a, b = gold
     at_gold = float(joint.scores(slice(a, a + 1))[0, b])
-    kl_a = entropies.of_a - sums.cross_a + sums.log_b
-    kl_b = entropies.of_b - sums.cross_b + sums.log_a
-    independent = joint.engine.is_independent()
+    kl_a, kl_b = sums.gap_a + sums.log_b, sums.gap_b + sums.log_a
     unary = -(2 * at_gold - float(sums.log_a[a]) - float(sums.log_b[b])) / 2
     return PairMetrics(
         pairwise_nll=-(at_gold - float(torch.logsumexp(sums.log_a, dim=0))) / 2,
-        unary_nll=own_unary if independent else unary,
+        unary_nll=own_unary if joint.engine.is_independent() else unary,
         all_kl=float(kl_a.sum() + kl_b.sum()) / (len(kl_a) + len(kl_b)),
         gold_kl=float(kl_a[b] + kl_b[a]) / 2,
     )

@@ -89,10 +89,9 @@ def nearest_layer(
     The nearest, not the first within the limit: a small bias would be dropped unnoticed.
     """
     layers = [FollowedLayer(weight, bias) for bias in biases]
-    errors = [largest_error(layer.embedding, readouts, own)[0] for layer in layers]
-    best = min(range(len(layers)), key=errors.__getitem__)
-    error, tolerated = largest_error(layers[best].embedding, readouts, own)
-    return layers[best] if error <= tolerated else None
+    errors = [largest_error(layer.embedding, readouts, own) for layer in layers]
+    (error, tolerated), best = min(zip(errors, layers, strict=True), key=lambda one: one[0])
+    return best if error <= tolerated else None
 
 
 def largest_error(embedding: OutputEmbedding, readouts: Tensor, own: Tensor) -> tuple[float, float]:

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -102,19 +103,23 @@ class RowReader:
         self,
         rows: Rows,
         positions: Positions,
-        use: Callable[[slice, Float[Tensor, "rows positions width"]], None],
+        use: Callable[[slice, Any], None],
         *,
         what: str = "forward passes",
         batch_for: int | None = None,
+        read: Callable[..., Tensor | Inside] | None = None,
     ) -> None:
-        """Show `use` the readouts of every batch, where the model runs.
+        """Show `use` the readouts of every batch, where the model runs, or what `read` has instead.
 
         `batch_for` is the number of rows that the batch size is chosen for: these by default, and 0
         where lengths are many and rows of each few, so that no size is tried out. An accelerator is
         not waited for between batches.
         """
         finite = torch.ones((), dtype=torch.bool, device=self.model.device)
-        size = self.rows_per_batch(rows.length, rows.count if batch_for is None else batch_for)
+        many = rows.count if batch_for is None else batch_for
+        size = resolve_batch_size(self.model, rows.length, self.settings, many)
+        if self._tokens_that_fit is not None:
+            size = max(1, min(size, self._tokens_that_fit // rows.length))
         own = bar(what, unit="row", total=rows.count, shown=self.settings.progress)
         with own if self._bar is None else nullcontext(self._bar) as counted:
 
@@ -122,7 +127,9 @@ class RowReader:
                 nonlocal finite
                 at = positions[batch] if isinstance(positions, Tensor) else positions
                 began = time.perf_counter()
-                readouts = self.model.readouts(rows.batch(batch).to(self.model.device), at)
+                ids = rows.batch(batch).to(self.model.device)
+                passed = (read or self.model.readouts)(ids, at)
+                readouts = passed.readouts if isinstance(passed, Inside) else passed
                 self.forward_passes += len(readouts)
                 if batch.stop < rows.count and self.after_first_batch is not None:
                     tell, self.after_first_batch = self.after_first_batch, None
@@ -130,7 +137,7 @@ class RowReader:
                 finite = finite & torch.isfinite(readouts).all()
                 if readouts.device.type == "cpu":
                     require_finite(finite)
-                use(batch, readouts)
+                use(batch, passed)
                 counted.update(len(readouts))
 
             self.batch_size = in_batches(rows.count, size, run)
@@ -210,23 +217,15 @@ class RowReader:
         *,
         attention: bool = True,
     ) -> None:
-        """Show `use` what the model computes inside at the positions, a batch of rows at a time."""
+        """Show `use` what the model computes inside at the positions of every batch."""
         read = getattr(self.model, "inside", None)
         if read is None:
             raise ModelError(
                 "this model shows neither attention nor hidden states; take a rule that reads "
                 "predictions alone"
             )
-
-        def run(batch: slice) -> None:
-            inside = read(ids[batch].to(self.model.device), positions[batch], attention=attention)
-            require_finite(torch.isfinite(inside.readouts).all())
-            self.forward_passes += len(inside.readouts)
-            use(batch, inside)
-            if self._bar is not None:
-                self._bar.update(len(inside.readouts))
-
-        in_batches(len(ids), self.rows_per_batch(ids.shape[1], 0), run)
+        read = partial(read, attention=attention)
+        self.each_batch(Rows.of(ids), positions, use, batch_for=0, read=read)
 
     def one(
         self, ids: Sequence[int], positions: Sequence[int], *, what: str = "forward pass"
@@ -236,13 +235,6 @@ class RowReader:
         row = Rows.of(torch.tensor([list(ids)]))
         self.each_batch(row, positions, lambda _, readouts: batches.append(readouts[0]), what=what)
         return batches[0]
-
-    def rows_per_batch(self, length: int, rows: int) -> int:
-        """Rows per forward pass for so many rows of one length, as far as memory allowed it."""
-        size = resolve_batch_size(self.model, length, self.settings, rows)
-        if self._tokens_that_fit is None:
-            return size
-        return max(1, min(size, self._tokens_that_fit // length))
 
 
 # --- logits, some columns at a time ------------------------------------------------------------

@@ -6,7 +6,6 @@ padded.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from inspect import signature
 from itertools import islice
 from typing import NamedTuple
 
@@ -20,7 +19,6 @@ from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, folded
 from unmask.model.shapes import Shape, run_by_shape
-from unmask.names import METHODS
 from unmask.printable import quoted
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze, Tokenizer
@@ -112,7 +110,7 @@ def pair_log_probs(
             places[[number for number, _ in some]],
             torch.ones(len(some), 2, dtype=torch.bool),
         )
-        log_probs: list[float] = _SCORES[method](reader, both_masked, **(options or {})).tolist()
+        log_probs: list[float] = _SCORES[method](reader, both_masked).tolist()
         return log_probs
 
     every: list[float] = []
@@ -133,14 +131,10 @@ def rows_per_text(
             f"many texts have no method {quoted(method)}; methods: {', '.join(_SCORES)}; "
             "lm.joint(text, method=...).log_prob(...) gives the others"
         )
-    parameters = signature(_SCORES[method]).parameters.values()
-    allowed = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
-    for option, value in (options or {}).items():
-        if option not in allowed:
-            raise MethodError(f"{method} of many texts has no {unknown_option(option, allowed)}")
-        METHODS[method].options[option].check(value)
+    for option in options or {}:
+        raise MethodError(f"{method} of many texts has no {unknown_option(option, [])}")
     shape = tuple(len(axis) for axis in supports)
-    return construction(method).needs(shape, options or {}).rows(shape)
+    return construction(method).needs(shape, {}).rows(shape)
 
 
 # --- the joints --------------------------------------------------------------------------------
@@ -155,14 +149,11 @@ def _orders(reader: PairReader, texts: PairRows) -> Float[Tensor, " texts"]:
     """The mean of m_b(b) A(a|b) and m_a(a) B(b|a)."""
     given = [reader.given(texts, blank) for blank in (0, 1)]
     masked, given_a, given_b = reader.read(joined(texts, *given)).split(len(texts.ids))
-    return _log_mean(masked[:, 1] + given_b[:, 0], masked[:, 0] + given_a[:, 1])
+    either = torch.logaddexp(masked[:, 1] + given_b[:, 0], masked[:, 0] + given_a[:, 1])
+    return either - math.log(2)
 
 
-def _log_mean(x: Tensor, y: Tensor) -> Tensor:
-    return torch.logaddexp(x, y) - math.log(2)
-
-
-_SCORES: dict[str, Callable[..., Tensor]] = {
+_SCORES: dict[str, Callable[[PairReader, PairRows], Tensor]] = {
     "mlm": _independent,
     "orders": _orders,
 }

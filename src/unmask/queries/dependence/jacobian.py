@@ -13,8 +13,8 @@ expects there, and the token read, both among the candidates.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -35,13 +35,20 @@ from unmask.queries.dependence.question import (
 Asked = tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
-class Proposed:
+class Proposed(NamedTuple):
     """The candidates of a place: tokens for each piece, and fills of all its pieces together."""
 
     tokens: Int[Tensor, "pieces candidates"]
     fills: Int[Tensor, "fills pieces"]
     log_probs: Float[Tensor, " fills"]
+
+
+class Written(NamedTuple):
+    """The logits read with every fill of a place written, at the places near it, and new rows."""
+
+    logits: Float[Tensor, "fills read candidates"]
+    columns: Mapping[int, slice]
+    rows: int
 
 
 def by_jacobian(
@@ -130,15 +137,6 @@ def _fills(
 # --- what is read ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Written:
-    """The logits read with every fill of a place written, at the places near it, and new rows."""
-
-    logits: Float[Tensor, "fills read candidates"]
-    columns: Mapping[int, slice]
-    rows: int
-
-
 def _write(
     reader: RowReader,
     questions: Sequence[MapQuestion],
@@ -154,61 +152,51 @@ def _write(
         return Shape(len(question.ids), rows=fills, alike=(sum(question.widths),))
 
     def write(some: list[Asked]) -> Iterator[Written]:
-        rows = [_rows(n, questions[n], place, proposed[n, place].fills) for n, place in some]
+        rows = []
+        for n, place in some:
+            ids, fill = torch.tensor(questions[n].ids), proposed[n, place].fills
+            ids = ids.repeat(len(fill), 1)
+            ids[:, list(questions[n].places[place].positions)] = fill
+            # behind the number of the text
+            rows.append(torch.cat([torch.full((len(fill), 1), n), ids], dim=1))
         # the unchanged text is among the rows of each of its places, and runs once
         distinct, which = torch.unique(torch.cat(rows), dim=0, return_inverse=True)
-        tokens = {
-            n: torch.cat([proposed[n, p].tokens for p in range(len(questions[n].places))])
-            for n in dict.fromkeys(n for n, _ in some)
-        }
-        logits = _read(reader, questions, distinct, tokens)
+        logits = _read(reader, questions, distinct, proposed)
         seen: set[int] = set()
         for (n, place), part in zip(some, which.split([len(r) for r in rows]), strict=True):
-            columns, near = _columns(questions[n], options.near(questions[n], place))
-            new = set(part.tolist()) - seen
+            near = options.near(questions[n], place)
+            ends = [0, *accumulate(questions[n].widths)]
+            start, new = ends[near.start], set(part.tolist()) - seen
             seen |= new
-            yield Written(logits[part][:, near], columns, len(new))
+            columns = {p: slice(ends[p] - start, ends[p + 1] - start) for p in near}
+            yield Written(logits[part][:, start : ends[near.stop]], columns, len(new))
 
     return dict(zip(asked, run_by_shape(reader, asked, shape_of, write), strict=True))
-
-
-def _columns(question: MapQuestion, near: range) -> tuple[dict[int, slice], slice]:
-    """The columns of places among those that are kept, and which of all columns those are."""
-    ends = [0, *accumulate(question.widths)]
-    start = ends[near.start]
-    columns = {place: slice(ends[place] - start, ends[place + 1] - start) for place in near}
-    return columns, slice(start, ends[near.stop])
-
-
-def _rows(
-    number: int, question: MapQuestion, place: int, fills: Int[Tensor, "fills pieces"]
-) -> Int[Tensor, "fills number_and_length"]:
-    """The text with each fill, behind its number."""
-    ids = torch.tensor(question.ids).repeat(len(fills), 1)
-    ids[:, list(question.places[place].positions)] = fills
-    return torch.cat([torch.full((len(fills), 1), number), ids], dim=1)
 
 
 def _read(
     reader: RowReader,
     questions: Sequence[MapQuestion],
     rows: Int[Tensor, "rows number_and_length"],
-    tokens: Mapping[int, Int[Tensor, "read candidates"]],
+    proposed: Mapping[Asked, Proposed],
 ) -> Float[Tensor, "rows read candidates"]:
+    """The logits of the candidates at all places, in rows that are in the order of their texts."""
     number, ids = rows[:, 0], rows[:, 1:].contiguous()
     every = Outcomes.every(reader.model)
-    positions = {n: [p for place in questions[n].places for p in place.positions] for n in tokens}
+    tokens = {
+        n: torch.cat([proposed[n, place].tokens for place in range(len(questions[n].places))])
+        for n in number.unique().tolist()
+    }
     logits = torch.empty(len(ids), *next(iter(tokens.values())).shape)
 
     def keep(batch: slice, readouts: Tensor) -> None:
-        # rows are in the order of their texts
         texts, counts = torch.unique_consecutive(number[batch], return_counts=True)
-        start = 0
-        for n, count in zip(texts.tolist(), counts.tolist(), strict=True):
-            some = slice(batch.start + start, batch.start + start + count)
-            logits[some] = _logits(every, readouts[start : start + count], tokens[n]).cpu()
-            start += count
+        start = batch.start
+        for n, part in zip(texts.tolist(), readouts.split(counts.tolist()), strict=True):
+            logits[start : start + len(part)] = _logits(every, part, tokens[n]).cpu()
+            start += len(part)
 
+    positions = {n: [p for place in questions[n].places for p in place.positions] for n in tokens}
     at = torch.tensor([positions[n] for n in number.tolist()])
     reader.each_batch(Rows.of(ids), at, keep, batch_for=0)
     return logits
