@@ -230,7 +230,7 @@ class LanguageModel(JointModel):
         """
         if passes is not None and (rule != "head" or threshold is not None):
             raise MethodError("passes chooses the threshold of rule='head'; give no threshold")
-        bound = check_rule(rule, threshold) if passes is None else check_passes(passes)
+        bound = check_rule(rule, threshold) if passes is None else 0.0
         check_seed(seed)
         axis = one_support(self, support)
         head = required(self.head, self.name) if rule == "head" else None
@@ -238,7 +238,7 @@ class LanguageModel(JointModel):
         counts = [len(cloze.positions) for cloze in clozes]
         bounds = [bound] * len(counts)
         if head is not None and passes is not None:
-            bounds = [head.threshold_for(bound, count) for count in counts]
+            bounds = [head.threshold_for(check_passes(passes), count) for count in counts]
         hows = [Decoding(rule, bound, axis, draw, seed, head) for bound in bounds]
         return filled_together(self, clozes, hows, settings or Settings())
 

@@ -12,7 +12,7 @@ import unmask
 from unmask import Settings, Support
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.output_layer import OutputEmbedding
-from unmask.queries.pair_log_probs import PairReader, PairRows
+from unmask.model.row_reader import Outcomes, RowReader
 
 
 class WideLM(ToyMaskedLM):
@@ -31,46 +31,46 @@ class WideLM(ToyMaskedLM):
         return logits if self.levels is None else (self.levels * logits).round() / self.levels
 
 
-def numbered(ids: Tensor) -> Support:
-    return Support(ids, [""] * len(ids))
-
-
-def wide_rows(texts: int, *axes: Support) -> PairRows:
-    ids = torch.arange(texts)[:, None].repeat(1, 3)
-    generator = torch.Generator().manual_seed(1)
-    places = [torch.randint(len(axis), (texts,), generator=generator) for axis in axes]
-    read = torch.ones(texts, 2, dtype=torch.bool)
-    return PairRows(ids, torch.tensor([[1, 2]]).repeat(texts, 1), torch.stack(places, dim=1), read)
-
-
 # --- numbers -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 5.0, 40.0])
 def test_exponentials_in_float32_are_exact_enough(scale: float):
-    texts, axis, model = 40, numbered(torch.arange(60_000)), WideLM(60_000, scale=scale)
-    rows = wide_rows(texts, axis, axis)
-    found = PairReader(model, (axis, axis), Settings()).read(rows)
+    texts, size = 40, 60_000
+    model = WideLM(size, scale=scale)
+    ids = torch.arange(texts)[:, None].repeat(1, 3)
+    tokens = torch.randint(size, (texts, 2), generator=torch.Generator().manual_seed(1))
+    at = torch.tensor([[1, 2]]).expand(texts, -1)
+    found = RowReader(model, Settings()).token_log_probs(ids, at, tokens[..., None])
     logits = torch.stack([model.logits(i) for i in range(texts)]).double()
-    expected = torch.log_softmax(logits, dim=1).gather(1, rows.places)
-    torch.testing.assert_close(found, expected, atol=3e-7, rtol=0)
+    expected = torch.log_softmax(logits, dim=1).gather(1, tokens)
+    torch.testing.assert_close(found.log_probs[..., 0], expected, atol=3e-7, rtol=0)
 
 
 NOT_FINITE = [math.nan, math.inf, -math.inf]
-EVERY_TOKEN = Support.of("abcdefg")
-# the token with the bad number is not asked for
-TWO_BLANKS = PairRows(
-    torch.tensor([[7, 7]]),
-    torch.tensor([[0, 1]]),
-    torch.tensor([[0, 1]]),
-    torch.tensor([[True, True]]),
-)
 
 
 def assert_not_finite(model: MaskedLM) -> None:
-    reader = PairReader(model, (EVERY_TOKEN, EVERY_TOKEN), Settings())
+    """The token with the bad number is not asked for."""
+    ids, at, tokens = torch.tensor([[7, 7]]), torch.tensor([[0, 1]]), torch.tensor([[[0], [1]]])
     with pytest.raises(unmask.NumericsError, match="not finite"):
-        reader.read(TWO_BLANKS)
+        RowReader(model, Settings()).token_log_probs(ids, at, tokens)
+
+
+def test_tokens_are_read_where_they_are_wanted_among_the_outcomes_of_their_place():
+    model = ToyMaskedLM(toy_joint(7, 2), noise=0.7)
+    supports = [Support.of("abcdefg").part(places) for places in ([4, 1, 6], [0, 5])]
+    each = Outcomes.of_each(model, supports)
+    ids, at = torch.tensor([[7, 7], [7, 3]]), torch.tensor([[0, 1], [0, 1]])
+    tokens, wanted = torch.tensor([[2, 1], [0, 0]]), torch.tensor([[True, True], [True, False]])
+    read = RowReader(model, Settings()).token_log_probs(
+        ids, at, tokens[..., None], wanted=wanted, outcomes=each
+    )
+    for row, place in ((0, 0), (0, 1), (1, 0)):
+        logits = torch.tensor(model._logits(ids[row].tolist(), place)).double()
+        expected = logits[supports[place].ids].log_softmax(dim=0)[tokens[row, place]]
+        assert float(read.log_probs[row, place, 0]) == pytest.approx(float(expected), abs=1e-6)
+    assert float(read.log_probs[1, 1, 0]) == 0.0
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)

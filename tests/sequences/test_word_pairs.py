@@ -180,8 +180,8 @@ def test_nothing_depends_on_the_other_items(lm, at_once, monkeypatch) -> None:
 def test_items_of_one_length_share_batches() -> None:
     lm = toy(6)
     lm.pairs([(f"t{n} [MASK] [MASK]", "t1", "t2") for n in range(5)])
-    # five texts with both words masked, ten with one of them filled in
-    assert lm.model.batches == [5, 10]
+    # five texts, with both words masked and with either of them filled in
+    assert lm.model.batches == [15]
 
 
 def test_items_are_read_as_scores_are_taken(lm, monkeypatch) -> None:

@@ -145,28 +145,6 @@ class RowReader:
         if self.batch_size < size:
             self._tokens_that_fit = self.batch_size * rows.length
 
-    def at_blanks(
-        self,
-        rows: Rows,
-        positions: Int[Tensor, "rows blanks"],
-        wanted: Bool[Tensor, "rows blanks"],
-        use: Callable[[slice, Float[Tensor, "rows blanks width"]], None],
-        *,
-        what: str = "forward passes",
-        batch_for: int | None = None,
-    ) -> None:
-        """The same at the blanks of every row; at one that is not wanted it stands for nothing."""
-        single = bool((wanted.sum(dim=1) == 1).all())
-        # one position per row: fewer readouts to keep
-        one = (
-            positions.gather(1, wanted.long().argmax(dim=1, keepdim=True)) if single else positions
-        )
-
-        def at_all(batch: slice, readouts: Tensor) -> None:
-            use(batch, readouts.expand(-1, positions.shape[1], -1))
-
-        self.each_batch(rows, one, at_all, what=what, batch_for=batch_for)
-
     def distributions(
         self,
         rows: Rows,
@@ -179,32 +157,47 @@ class RowReader:
         batch_for: int | None = None,
     ) -> None:
         """Show `use` log-probabilities over the outcomes of wanted blanks, in float64, in tiles."""
+        # one position per row: fewer readouts to keep
+        one = bool((wanted.sum(dim=1) == 1).all())
+        at = positions.gather(1, wanted.long().argmax(dim=1, keepdim=True)) if one else positions
 
         def tiles(batch: slice, readouts: Tensor) -> None:
+            by_blank = readouts.expand(-1, positions.shape[1], -1)
             for blank in torch.nonzero(wanted[batch].any(dim=0))[:, 0].tolist():
                 rows = torch.nonzero(wanted[batch, blank])[:, 0]
                 for some in row_blocks(len(rows), outcomes[blank].size, _CELLS):
-                    chosen = readouts[rows[some].to(readouts.device), blank]
+                    chosen = by_blank[rows[some].to(readouts.device), blank]
                     use(rows[some] + batch.start, blank, outcomes[blank].log_probs(chosen))
 
-        self.at_blanks(rows, positions, wanted, tiles, what=what, batch_for=batch_for)
+        self.each_batch(rows, at, tiles, what=what, batch_for=batch_for)
 
     def token_log_probs(
         self,
         ids: Int[Tensor, "rows length"],
         positions: Int[Tensor, "rows read"],
         tokens: Int[Tensor, "rows read given"],
+        *,
+        wanted: Bool[Tensor, "rows read"] | None = None,
+        outcomes: Sequence["Outcomes"] | None = None,
     ) -> TokenLogProbs:
-        """The tokens at the positions, out of the whole vocabulary, on the CPU."""
+        """The tokens at the positions, on the CPU: zeros where they are not `wanted`.
+
+        Tokens are places among the `outcomes` of each column; ids of the whole vocabulary without.
+        """
         kept = torch.zeros(tokens.shape, dtype=torch.float64)
         are_likeliest = torch.zeros(tokens.shape, dtype=torch.bool)
-        outcomes = Outcomes.every(self.model)
+        each = outcomes or [Outcomes.every(self.model)] * positions.shape[1]
+        read = torch.ones(positions.shape, dtype=torch.bool) if wanted is None else wanted
 
         def fold(batch: slice, readouts: Tensor) -> None:
-            shape, given = tokens[batch].shape, tokens[batch].flatten(0, 1)
-            log_probs, highest = folded(readouts.flatten(0, 1), outcomes, given)
-            kept[batch] = log_probs.view(shape)
-            are_likeliest[batch] = (log_probs >= highest[:, None]).view(shape)
+            # columns with the same outcomes at once, so that their weights are read once
+            for same in dict.fromkeys(each):
+                columns = torch.tensor([part is same for part in each])
+                row, column = (read[batch] & columns).nonzero(as_tuple=True)
+                chosen = readouts[row.to(readouts.device), column.to(readouts.device)]
+                log_probs, highest = folded(chosen, same, tokens[batch][row, column])
+                kept[batch][row, column] = log_probs.cpu()
+                are_likeliest[batch][row, column] = (log_probs >= highest[:, None]).cpu()
 
         self.each_batch(Rows.of(ids), positions, fold, batch_for=0)
         return TokenLogProbs(kept, are_likeliest)

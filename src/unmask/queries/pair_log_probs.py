@@ -4,22 +4,22 @@ No table is elicited: rows of all texts run together, in batches of equal length
 padded.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import islice
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.constructions import construction
 from unmask.constructions.construction import unknown_option
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
+from unmask.joints.lazy_orders import Set, log_mean_over_orders, sets_before
 from unmask.model.masked_lm import MaskedLM
-from unmask.model.row_reader import Outcomes, RowReader, Rows, folded
+from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.printable import quoted
+from unmask.queries.filled_sets import read_steps
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze, Tokenizer
 from unmask.text.support import Support, Token
@@ -29,60 +29,10 @@ from unmask.text.unknown_tokens import check_known, warn_of_texts
 _TEXTS_PER_WINDOW = 2**16
 _FOR_ONE = "; for one, give lm.log_prob([text], [pair])"
 
+# the joints that need no tables
+METHODS = ("mlm", "orders")
+
 Supports = tuple[Support, Support]
-
-
-# --- reading both blanks ---------------------------------------------------------------------
-
-
-class PairRows(NamedTuple):
-    """Rows of one length with two blanks each, and the token to read there, as a place."""
-
-    ids: Int[Tensor, "rows length"]
-    positions: Int[Tensor, "rows 2"]
-    places: Int[Tensor, "rows 2"]
-    read: Bool[Tensor, "rows 2"]
-
-
-class PairReader:
-    """Reads both blanks of rows, or one of them."""
-
-    def __init__(self, model: MaskedLM, supports: Supports, settings: Settings) -> None:
-        self.supports, self.rows = supports, RowReader(model, settings)
-        a, b = Outcomes.of_each(model, supports)
-        both, first, second = [True, True], [True, False], [False, True]
-        # one for both blanks if they share a support, so that the weights are read once
-        parts = [(both, a)] if a is b else [(first, a), (second, b)]
-        self._parts = [(torch.tensor(blanks), outcomes) for blanks, outcomes in parts]
-
-    def read(self, rows: PairRows) -> Float[Tensor, "rows 2"]:
-        """Log-probabilities of the given tokens in float64; zeros where none is to be read."""
-        log_probs = torch.zeros(len(rows.ids), 2, dtype=torch.float64)
-
-        def fold(batch: slice, readouts: Tensor) -> None:
-            for blanks, outcomes in self._parts:
-                row, blank = (rows.read[batch] & blanks).nonzero(as_tuple=True)
-                if not len(row):
-                    continue
-                chosen = readouts[row.to(readouts.device), blank.to(readouts.device)]
-                places = rows.places[batch][row, blank, None]
-                log_probs[batch][row, blank] = folded(chosen, outcomes, places)[0][:, 0].cpu()
-
-        # lengths are many and rows of each few, so that no batch size is tried out
-        self.rows.at_blanks(Rows.of(rows.ids), rows.positions, rows.read, fold, batch_for=0)
-        return log_probs
-
-    def given(self, rows: PairRows, blank: int) -> PairRows:
-        """The pair's own token written into one blank of every row, the other blank read."""
-        tokens = self.supports[blank].ids.cpu().long()[rows.places[:, blank, None]]
-        ids = rows.ids.scatter(1, rows.positions[:, blank, None], tokens)
-        read = torch.tensor([blank == 1, blank == 0]).expand(len(ids), 2)
-        return PairRows(ids, rows.positions, rows.places, read)
-
-
-def joined(*several: PairRows) -> PairRows:
-    """One after the other."""
-    return PairRows(*map(torch.cat, zip(*several, strict=True)))
 
 
 def pair_log_probs(
@@ -101,23 +51,22 @@ def pair_log_probs(
     one cloze of two blanks per pair (`checked_clozes`), taken as it is needed.
     """
     rows, places = rows_per_text(method, supports, options), pairs.cpu()
-    reader, texts = PairReader(model, supports, settings), enumerate(clozes)
+    reader, texts = RowReader(model, settings), enumerate(clozes)
 
     def score(some: list[tuple[int, Cloze]]) -> list[float]:
-        both_masked = PairRows(
-            torch.tensor([cloze.ids for _, cloze in some]),
-            torch.tensor([cloze.positions for _, cloze in some]),
-            places[[number for number, _ in some]],
-            torch.ones(len(some), 2, dtype=torch.bool),
-        )
-        log_probs: list[float] = _SCORES[method](reader, both_masked).tolist()
+        mine = places[[number for number, _ in some]]
+        alone = method == "mlm"
+        sets: list[Set] = [()] if alone else sets_before((0, 1))
+        steps = read_steps(reader, [cloze for _, cloze in some], mine, sets, supports)
+        log_p = steps[()].sum(dim=1) if alone else log_mean_over_orders(steps, (0, 1))
+        log_probs: list[float] = log_p.tolist()
         return log_probs
 
     every: list[float] = []
-    with reader.rows.counted(method, total=rows * len(pairs)):
+    with reader.counted(method, total=rows * len(pairs)):
         while window := list(islice(texts, _TEXTS_PER_WINDOW)):
             every += run_by_shape(
-                reader.rows, window, lambda text: Shape(len(text[1]), rows=rows), score
+                reader, window, lambda text: Shape(len(text[1]), rows=rows), score
             )
     return torch.tensor(every, dtype=torch.float64)
 
@@ -126,37 +75,15 @@ def rows_per_text(
     method: object, supports: Supports, options: Mapping[str, object] | None = None
 ) -> int:
     """How many rows of the model one text takes; raises for what cannot be scored."""
-    if not isinstance(method, str) or method not in _SCORES:
+    if not isinstance(method, str) or method not in METHODS:
         raise MethodError(
-            f"many texts have no method {quoted(method)}; methods: {', '.join(_SCORES)}; "
+            f"many texts have no method {quoted(method)}; methods: {', '.join(METHODS)}; "
             "lm.joint(text, method=...).log_prob(...) gives the others"
         )
     for option in options or {}:
         raise MethodError(f"{method} of many texts has no {unknown_option(option, [])}")
     shape = tuple(len(axis) for axis in supports)
     return construction(method).needs(shape, {}).rows(shape)
-
-
-# --- the joints --------------------------------------------------------------------------------
-
-
-def _independent(reader: PairReader, texts: PairRows) -> Float[Tensor, " texts"]:
-    """m_a(a) m_b(b)."""
-    return reader.read(texts).sum(dim=1)
-
-
-def _orders(reader: PairReader, texts: PairRows) -> Float[Tensor, " texts"]:
-    """The mean of m_b(b) A(a|b) and m_a(a) B(b|a)."""
-    given = [reader.given(texts, blank) for blank in (0, 1)]
-    masked, given_a, given_b = reader.read(joined(texts, *given)).split(len(texts.ids))
-    either = torch.logaddexp(masked[:, 1] + given_b[:, 0], masked[:, 0] + given_a[:, 1])
-    return either - math.log(2)
-
-
-_SCORES: dict[str, Callable[[PairReader, PairRows], Tensor]] = {
-    "mlm": _independent,
-    "orders": _orders,
-}
 
 
 # --- the texts ---------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from statistics import NormalDist
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
-CONFIDENCE = 0.95
+# of the intervals
+_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,11 @@ def correct(log_ratio: float | None, *, places: int | None = None) -> float | No
     return 0.5 if log_ratio == 0 or places == 0 else float(log_ratio > 0)
 
 
-def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Wilson's (1927) score interval of a proportion."""
+def wilson(successes: float, trials: int) -> tuple[float, float]:
+    """Wilson's (1927) 95% score interval of a proportion."""
     if not 0 <= successes <= trials or trials < 1:
         raise UnmaskError(f"{quoted(successes)} of {quoted(trials)} is not a proportion")
-    if not 0 < confidence < 1:
-        raise UnmaskError(f"confidence is a number between 0 and 1, not {quoted(confidence)}")
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
     share = successes / trials
     middle = share + z**2 / (2 * trials)
     half = z * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
@@ -93,12 +92,11 @@ def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> 
     return min(low, share), max(high, share)
 
 
-def accuracy(verdicts: Iterable[Verdict], *, confidence: float = CONFIDENCE) -> Accuracy:
+def accuracy(verdicts: Iterable[Verdict]) -> Accuracy:
     """The accuracy over paradigms, with equal weights.
 
     Args:
         verdicts: The result of each pair.
-        confidence: That of the interval.
     Returns:
         The mean accuracy, its interval, and the counts that it rests on.
     Raises:
@@ -117,7 +115,7 @@ def accuracy(verdicts: Iterable[Verdict], *, confidence: float = CONFIDENCE) -> 
         if one.correct is not None:
             by_paradigm[one.paradigm].append(one.correct)
     compared = [value for values in by_paradigm.values() for value in values]
-    value, low, high = _mean_of_paradigms(list(by_paradigm.values()), confidence)
+    value, low, high = _mean_of_paradigms(list(by_paradigm.values()))
     return Accuracy(
         value=value,
         low=low,
@@ -130,15 +128,12 @@ def accuracy(verdicts: Iterable[Verdict], *, confidence: float = CONFIDENCE) -> 
     )
 
 
-def accuracies(
-    verdicts: Sequence[Verdict], by: str | None = None, *, confidence: float = CONFIDENCE
-) -> dict[str, Accuracy]:
+def accuracies(verdicts: Sequence[Verdict], by: str | None = None) -> dict[str, Accuracy]:
     """Accuracies by paradigm, or by another kind of group, in the order they first appear.
 
     Args:
         verdicts: The result of each pair.
         by: A kind of group, a key of `Verdict.groups`. Default: the paradigm.
-        confidence: That of the interval.
     Returns:
         An accuracy by the name of each group.
     Examples:
@@ -150,19 +145,17 @@ def accuracies(
     parts: dict[str, list[Verdict]] = defaultdict(list)
     for one in verdicts:
         parts[one.paradigm if by is None else (one.groups or {}).get(by, "")].append(one)
-    return {name: accuracy(part, confidence=confidence) for name, part in parts.items()}
+    return {name: accuracy(part) for name, part in parts.items()}
 
 
-def _mean_of_paradigms(
-    paradigms: Sequence[Sequence[float]], confidence: float
-) -> tuple[float, float, float]:
+def _mean_of_paradigms(paradigms: Sequence[Sequence[float]]) -> tuple[float, float, float]:
     """MOVER: the distances to Wilson's limits of each paradigm add up in squares."""
     if not paradigms:
         return math.nan, 0.0, 1.0
     value = below = above = 0.0
     for outcomes in paradigms:
         share = math.fsum(outcomes) / len(outcomes)
-        low, high = wilson(math.fsum(outcomes), len(outcomes), confidence=confidence)
+        low, high = wilson(math.fsum(outcomes), len(outcomes))
         value += share / len(paradigms)
         below += ((share - low) / len(paradigms)) ** 2
         above += ((high - share) / len(paradigms)) ** 2

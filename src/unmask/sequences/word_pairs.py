@@ -8,7 +8,7 @@ has a reason in place of its numbers, and the others go on.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from unmask.lazy import Guessable
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.printable import printable, quoted
+from unmask.queries.filled_sets import read_steps
 from unmask.queries.joint_model import JointModel, read_cloze
 from unmask.queries.sketched import check_sketched, joints_at
 from unmask.settings import Settings, Sketch
@@ -272,7 +273,9 @@ def _by_orders(reader: RowReader, pairs: list[WordPair]) -> list[PairScore]:
     def scores(some: list[WordPair]) -> Iterator[PairScore]:
         first, second = some[0].places
         sets = _sets(first, second)
-        numbers = _numbers(_read_steps(reader, some, sets), first, second)
+        pieces = torch.tensor([pair.pieces for pair in some])
+        steps = read_steps(reader, [pair.cloze for pair in some], pieces, sets)
+        numbers = _numbers(steps, first, second)
         for place, pair in enumerate(some):
             mine = {name: float(values[place]) for name, values in numbers.items()}
             yield pair.score(mine, len(sets))
@@ -302,32 +305,6 @@ def _numbers(steps: Mapping[Places, Tensor], first: Places, second: Places) -> d
         # no PMI: those are the model's, and not the marginals of the joint
         "association": log_p - apart,
     }
-
-
-def _read_steps(
-    reader: RowReader, pairs: Sequence[WordPair], sets: Sequence[Places]
-) -> dict[Places, Tensor]:
-    """log q(x_t | x of a set) for every set, t not in it; zeros elsewhere."""
-    ids = torch.tensor([pair.cloze.ids for pair in pairs])
-    places = torch.tensor([pair.cloze.positions for pair in pairs])
-    pieces = torch.tensor([pair.pieces for pair in pairs])
-    steps: dict[Places, Tensor] = {}
-    # sets of one size leave as many places to read
-    for _, same in groupby(sets, key=len):
-        some = list(same)
-        is_filled = torch.tensor([[t in one for t in range(pieces.shape[1])] for one in some])
-        left = (~is_filled).nonzero()[:, 1].view(len(some), -1)
-        words = torch.where(is_filled, pieces[:, None], reader.model.mask_id)
-        rows = ids[:, None].repeat(1, len(some), 1)
-        rows.scatter_(2, places[:, None].expand(words.shape), words)
-        asked, tokens = (part[:, left].flatten(0, 1) for part in (places, pieces))
-        read = reader.token_log_probs(rows.flatten(0, 1), asked, tokens[..., None])
-        log_p = torch.zeros(words.shape, dtype=torch.float64)
-        log_p.scatter_(
-            2, left.expand(len(pairs), -1, -1), read.log_probs.view(len(pairs), *left.shape)
-        )
-        steps |= dict(zip(some, log_p.unbind(dim=1), strict=True))
-    return steps
 
 
 # --- by tables ---------------------------------------------------------------------------------
