@@ -260,7 +260,7 @@ def test_what_a_pass_replaces_is_put_back_in_a_child():
 
     model = Changing()
     other = threading.Thread(
-        target=lambda: run_changed(model, Arrangement(model).change()), daemon=True
+        target=lambda: run_changed(model, *Arrangement(model).changes()), daemon=True
     )
     other.start()
     assert inside.wait(60)

@@ -21,7 +21,7 @@ from unmask.markup import html
 from unmask.names import model_name
 from unmask.printable import printable, quoted
 from unmask.queries.joint_model import read_cloze
-from unmask.text.unknown_tokens import note
+from unmask.text.unknown_tokens import check_known, described
 
 EXAMPLES = (
     "The [MASK] [MASK] at the casino.",
@@ -165,8 +165,9 @@ def _answer(lm: unmask.LanguageModel, text: str, settings: unmask.Settings) -> I
         words = agreement.said(error and max(error, _LEAST_ERROR)).replace("+-", "±")
         yield f"<p>{html(words)}.</p>"
     # on the page, not as a warning, which would put a visitor's text into the log
-    if unknown := note(lm.tokenizer, cloze):
-        yield f"<p>{html(unknown[0].upper() + unknown[1:])}</p>"
+    if cloze.unknown:
+        check_known(lm.tokenizer, cloze.unknown, cloze.ids, "the text")
+        yield f"<p>{html(f'Note: {described(lm.tokenizer, cloze.unknown)}')}</p>"
     passes = joint.diagnostics["forward_passes"]
     yield f"<p>{passes:,} forward passes, {time.monotonic() - began:.1f} s.</p>"
 

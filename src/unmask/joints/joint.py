@@ -193,7 +193,7 @@ class Joint(Guessable):
             >>> round(float(joint.log_rows(slice(None)).exp().sum()), 6)
             1.0
         """
-        log_p = self.scores(rows) - self.log_normalizer
+        log_p = self.engine.scores(rows) - self.engine.log_normalizer
         for axis, weights in enumerate(self._log_weights()):
             shape = [-1 if other == axis else 1 for other in range(log_p.ndim)]
             log_p = log_p - (weights[rows] if axis == 0 else weights).reshape(shape)
@@ -581,7 +581,8 @@ class Joint(Guessable):
         if not self._log_weights():
             return self._normalised(self.engine.best(n))
         # a sketch is small, and ranked by probability, not by what its tokens stand for
-        return best_cells([(slice(0, self.shape[0]), self.log_rows(slice(None)))], n)
+        every = slice(0, self.engine.shape[0])
+        return best_cells([(every, self.log_rows(every))], n)
 
     def _fills(self, scored: Sequence[Scored]) -> list[Fill]:
         """Fills of cells with their log-probabilities."""

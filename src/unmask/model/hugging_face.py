@@ -216,7 +216,7 @@ class HuggingFaceMaskedLM:
         output = run_changed(
             lambda: self.model(input_ids=ids, return_dict=True, **options, **more),
             no_gradients(),
-            arrangement.change(),
+            *arrangement.changes(),
             *changes,
         )
         self._arrangements[length] = arrangement

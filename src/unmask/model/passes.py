@@ -150,10 +150,11 @@ class Arrangement:
         # of the model's own dictionaries: an entry by its name, before and after; None until known
         self._replaced: list[tuple[dict[str, Any], str, Any, Any]] | None = None
 
-    def change(self) -> Change:
+    def changes(self) -> list[Change]:
         """What the next pass replaces, put back after it."""
         if self._replaced is not None:
-            return Change(partial(self._put, after=True), self._put)
+            put_in = Change(partial(self._put, after=True), self._put)
+            return [put_in] if self._replaced else []
         modules = list(self._model.modules())
         lasting = [module._modules for module in modules]
         if hasattr(self._model, "config"):
@@ -184,7 +185,7 @@ class Arrangement:
             self._put()
             torch.set_rng_state(random_state)
 
-        return Change(silence.make, restore)
+        return [Change(silence.make, restore)]
 
     def _put(self, *, after: bool = False) -> None:
         for owner, name, before, replacement in self._replaced or ():

@@ -5,7 +5,7 @@ from typing import Any, SupportsIndex
 
 from unmask.arguments import Options
 from unmask.constructions import check_methods, check_options, method_name
-from unmask.errors import ClozeError, PiecesWarning, SupportError, UnknownTokenWarning, warn
+from unmask.errors import ClozeError, PiecesWarning, SupportError, warn
 from unmask.joints.joint import Joint
 from unmask.lazy import Guessable, computed_once
 from unmask.model.masked_lm import FIRST_IS_NO_BLANK, MaskedLM, first_blank
@@ -22,11 +22,11 @@ from unmask.settings import Settings, Sketch
 from unmask.tables.elicited import ElicitedSource
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import AUTO, choose_axes, resolved
-from unmask.text import unknown_tokens
 from unmask.text.candidates import Candidates, choose, whole_vocabulary
 from unmask.text.cloze import Blank, Cloze, Tokenizer, parse_cloze
 from unmask.text.pieces import blanks_of, one_blank_for_each
 from unmask.text.support import Support
+from unmask.text.unknown_tokens import check_known, warn_of_texts
 
 # candidates, or how many of them the model is to propose: for all blanks, or by blank
 Proposed = Candidates | SupportsIndex
@@ -274,8 +274,9 @@ class JointModel(Guessable):
         cloze = read_cloze(self, text, blanks=blanks)
         if cloze is text:
             return cloze
-        if message := unknown_tokens.note(self.tokenizer, cloze):
-            warn(message, UnknownTokenWarning)
+        if cloze.unknown:
+            check_known(self.tokenizer, cloze.unknown, cloze.ids, "the text")
+            warn_of_texts(self.tokenizer, [cloze.unknown])
         if words_as_blanks:
             return cloze
         narrow, message = one_blank_for_each(cloze)

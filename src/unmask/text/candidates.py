@@ -75,16 +75,14 @@ def _named(name: str, whole: Support, special_ids: Set[int]) -> Support:
         return whole
     if name in ("tokens", "no-special"):
         left_out = special_ids if name == "no-special" else frozenset()
-        places = [i for i, n in enumerate(whole.names) if i not in left_out and _is_name(n, i)]
+        # not what stands for the name of an output that the tokenizer gave none
+        names = enumerate(whole.names)
+        named = (i for i, n in names if not n.startswith("<id ") or n != f"<id {i}>")
+        places = [i for i in named if i not in left_out]
         return whole if len(places) == len(whole) else whole.part(places)
     if name in ALPHABETS:
         return whole.part(places_of_letters(name, whole))
     raise SupportError(f"no support {quoted(name)}; use {_names()}, or a list of tokens")
-
-
-def _is_name(name: str, token_id: int) -> bool:
-    """Whether an output has a name that the tokenizer gave it, not one for want of that."""
-    return not name.startswith("<id ") or name != f"<id {token_id}>"
 
 
 def _inside(candidates: Support, whole: Support) -> Support:

@@ -22,9 +22,9 @@ def made_of_pieces(cloze: Cloze) -> str | None:
 
 def one_blank_for_each(cloze: Cloze, way_out: str = OUT_IN_PYTHON) -> tuple[Cloze, str | None]:
     """One blank per word, and a note about lost pieces; None if no piece is lost."""
-    notes = [f"{word}, but one blank here, which holds a single token" for word, _ in _wide(cloze)]
-    if not notes:
+    if max(cloze.blank_widths) == 1:
         return cloze, None
+    notes = [f"{word}, but one blank here, which holds a single token" for word, _ in _wide(cloze)]
     return cloze.one_token_each(), f"{', '.join(notes)}; {way_out}"
 
 

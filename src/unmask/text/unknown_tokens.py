@@ -12,20 +12,12 @@ from collections.abc import Collection, Sequence
 from unmask.errors import ClozeError, UnknownTokenWarning, warn
 from unmask.names import ALPHABETS
 from unmask.printable import printable, quoted
-from unmask.text.cloze import Cloze, Tokenizer
+from unmask.text.cloze import Tokenizer
 from unmask.text.spelling import id_of_name
 
 # a whole text may be unknown: a warning stays one readable line
 _LISTED = 4
 _RESIDUES_SHOWN = 8
-
-
-def note(tokenizer: Tokenizer, cloze: Cloze) -> str | None:
-    """What the model does not see of a text; None where it sees all, an error where nothing."""
-    if not cloze.unknown:
-        return None
-    check_known(tokenizer, cloze.unknown, cloze.ids, "the text")
-    return described(tokenizer, cloze.unknown)
 
 
 def check_known(
