@@ -28,6 +28,7 @@ import marked_page
 import torch
 from measure_mlm import first
 from one_line import in_one_line
+from rows import read
 from small_mlm_data import (
     MASK,
     PAD,
@@ -217,8 +218,7 @@ def table(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def page(options: argparse.Namespace) -> None:
-    rows = [json.loads(line) for line in options.rows.read_text("utf-8").splitlines()]
-    marked_page.write_blocks(options.output, {"any rate": table(rows)})
+    marked_page.write_blocks(options.output, {"any rate": table(read(options.rows))})
 
 
 def say(text: str) -> None:

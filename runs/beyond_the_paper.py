@@ -9,7 +9,6 @@ The second command makes the table of the guide instead of the page.
 """
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from typing import NamedTuple
 import marked_page
 import numpy as np
 from numpy.typing import NDArray
+from one_line import in_one_line
 from table1_here_report import all_less, less, settings
 
 from unmask.errors import UnmaskError
@@ -287,27 +287,23 @@ def with_figures(guide: str, lines: Sequence[str]) -> str:
     return before + "\n".join([MARKS[0], *lines, MARKS[1]]) + after
 
 
-def main() -> int:
+@in_one_line
+def main() -> None:
     parser = argparse.ArgumentParser(description="The default, chosen on dev and judged on test.")
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--default", default="log-pool")
     parser.add_argument("--guide", type=Path)
     parser.add_argument("--output", type=Path, default=Path("docs/results/beyond-the-paper.md"))
     options = parser.parse_args()
-    try:
-        if options.guide:
-            rows = by_mask(read_run(options.folders[0] / "snli"), {*PASSES, *OTHERS})
-            lines = list(guide_lines(rows, options.default))
-            guide = with_figures(options.guide.read_text("utf-8"), lines)
-            options.guide.write_text(guide, encoding="utf-8")
-        else:
-            models = read(options.folders)
-            given = (blocks(models), tables(models, options.default))
-            marked_page.write_blocks(options.output, *given)
-    except (UnmaskError, OSError) as error:
-        print(f"beyond_the_paper: {error}", file=sys.stderr)
-        return 2
-    return 0
+    if options.guide:
+        rows = by_mask(read_run(options.folders[0] / "snli"), {*PASSES, *OTHERS})
+        lines = list(guide_lines(rows, options.default))
+        guide = with_figures(options.guide.read_text("utf-8"), lines)
+        options.guide.write_text(guide, encoding="utf-8")
+    else:
+        models = read(options.folders)
+        given = (blocks(models), tables(models, options.default))
+        marked_page.write_blocks(options.output, *given)
 
 
 if __name__ == "__main__":

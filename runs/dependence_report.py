@@ -15,17 +15,13 @@ from typing import Any
 
 import marked_page
 import numpy as np
+from rows import Row, read
 
 from unmask.markup import markdown
 from unmask.resampling import Estimate, Numbers, means, paired_differences, ratios
 
-Row = dict[str, Any]
 MEASURES = ("mutual-information", "pmi")
 LENGTHS = ((3, 6), (7, 10), (11, 99))
-
-
-def read(path: Path) -> list[Row]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def shown(one: Estimate, digits: int = 3, sign: str = "") -> str:

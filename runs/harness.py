@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
-from itertools import permutations
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ TASKS = {
     "tatoeba_order": "Tatoeba, the order of three words among four",
 }
 KILLED = "killed.json"
+# captions after one, among whose words are its three others
+OTHERS = 20
 
 
 def hashed(text: str) -> bytes:
@@ -68,15 +70,14 @@ def sentences(file: Path) -> list[tuple[str, str]]:
 
 def snli_items(lm: unmask.LanguageModel, file: Path, count: int) -> Iterator[Item]:
     """A word of the caption, and three words of the captions after it, each one token long."""
-    texts = sentences(file)
-    places = [_place(lm, text) for _, text in texts]
-    usable = [number for number, place in enumerate(places) if place is not None]
-    for rank, number in enumerate(usable[:count]):
-        words, at = texts[number][1].split(), places[number] or 0
-        others = (texts[n][1].split()[places[n] or 0] for n in usable[rank + 1 :])
-        four = list(dict.fromkeys([words[at], *(next(others) for _ in range(20))]))[:4]
+    placed = ((name, text.split(), _place(lm, text)) for name, text in sentences(file))
+    usable = ((name, words, at) for name, words, at in placed if at is not None)
+    items = list(islice(usable, count + OTHERS))
+    for rank, (name, words, at) in enumerate(items[:count]):
+        others = [other[place] for _, other, place in items[rank + 1 : rank + 1 + OTHERS]]
+        four = list(dict.fromkeys([words[at], *others]))[:4]
         after = " ".join(["", *words[at + 1 :]])
-        yield _item(texts[number][0], " ".join(words[:at]), [f" {w}{after}" for w in four])
+        yield _item(name, " ".join(words[:at]), [f" {w}{after}" for w in four])
 
 
 def _tokens(lm: unmask.LanguageModel, text: str) -> int:

@@ -13,21 +13,20 @@ what is missing.
 """
 
 import argparse
-import json
 import math
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import marked_page
 import numpy as np
 import torch
+from one_line import in_one_line
+from rows import Row, extend, read
 from torch import Tensor
 
 import unmask
-from unmask.errors import UnmaskError
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
 from unmask.jobs.plan import sha256
 from unmask.model.row_reader import Outcomes, RowReader, Rows
@@ -38,8 +37,6 @@ HEADS = (128, 512, 2_048, 4_096)
 # of the sampled contexts, the part that is drawn uniformly; the others by sqrt(q(b | a'))
 UNIFORM = 0.5
 QUIET = unmask.Settings(progress=False, announce=False)
-
-Row = dict[str, Any]
 
 
 class Contexts(NamedTuple):
@@ -229,10 +226,7 @@ def _interval(found: Estimate) -> str:
     return f"**{said}**" if found.low > 0 or found.high < 0 else said
 
 
-def read(file: Path) -> list[Row]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-
-
+@in_one_line
 def main() -> None:
     parser = argparse.ArgumentParser(description="What HCB's normaliser is made of.")
     commands = parser.add_subparsers(dest="what", required=True)
@@ -248,25 +242,20 @@ def main() -> None:
     paging.add_argument("rows", type=Path)
     paging.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
-    try:
-        if chosen.what == "page":
-            marked_page.write_blocks(chosen.output, {}, tables(read(chosen.rows)))
-            return
-        lm, name = unmask.load(chosen.model), Path(chosen.model).name
-        done = read(chosen.output) if chosen.output.exists() else []
-        known = {(row["model"], row["id"]) for row in done}
-        sentences = read_corpus(CorpusSpec(chosen.corpus)).sentences
-        drawn = examples(lm, sentences, mask=chosen.mask, limit=chosen.limit).pairs
-        with chosen.output.open("a", encoding="utf-8") as output:
-            for pair in drawn:
-                if (name, pair.id) not in known:
-                    row = measure(lm, pair, name=name, head=chosen.head, sample=chosen.sample)
-                    output.write(json.dumps(row) + "\n")
-                    output.flush()
-    except (UnmaskError, OSError) as error:
-        print(f"hcb_contexts: {error}", file=sys.stderr)
-        sys.exit(2)
+    if chosen.what == "page":
+        marked_page.write_blocks(chosen.output, {}, tables(read(chosen.rows)))
+        return
+    lm, name = unmask.load(chosen.model), Path(chosen.model).name
+    known = {(row["model"], row["id"]) for row in read(chosen.output)}
+    sentences = read_corpus(CorpusSpec(chosen.corpus)).sentences
+    drawn = examples(lm, sentences, mask=chosen.mask, limit=chosen.limit).pairs
+    rows = (
+        measure(lm, pair, name=name, head=chosen.head, sample=chosen.sample)
+        for pair in drawn
+        if (name, pair.id) not in known
+    )
+    extend(chosen.output, rows)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

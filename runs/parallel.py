@@ -16,7 +16,6 @@ docs/results/dependence-head.md.
 """
 
 import argparse
-import hashlib
 import json
 import re
 import sys
@@ -29,6 +28,7 @@ import numpy as np
 import torch
 from marked_page import write_blocks
 from numpy.typing import NDArray
+from rows import in_hashed_order, read
 from safetensors.torch import load_file, save_file
 from scipy.stats import spearmanr
 
@@ -41,7 +41,6 @@ from unmask.queries.parallel.training import (
     labelled_pairs,
     masked_texts,
 )
-from unmask.records.corpora import CorpusSpec, read_corpus
 
 QUIET = unmask.Settings(progress=False, announce=False)
 PIECE, SAMPLES = 25, 12
@@ -56,23 +55,13 @@ PARTS = {
 }
 
 
-def hashed(*parts: object) -> int:
-    key = "\x00".join(map(str, parts)).encode()
-    return int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
-
-
-def sentences(corpus: str) -> list[Any]:
-    """In the order of a hash of their ids."""
-    return sorted(read_corpus(CorpusSpec(corpus)).sentences, key=lambda one: hashed(one.id))
-
-
 # --- labels and heads --------------------------------------------------------------------------
 
 
 def labels(
     lm: unmask.LanguageModel, corpus: str, limit: int, stem: str, output: Path, shard: str
 ) -> None:
-    texts = [one.text for one in sentences(corpus)[: 3 * limit]]
+    texts = [one.text for one in in_hashed_order(corpus)[: 3 * limit]]
     masked = masked_texts(lm, texts, counts=range(2, 10), seed=0, limit=limit)
     axis = lm.support("tokens")
     number, of = map(int, shard.split("/"))
@@ -159,7 +148,7 @@ def heads(lm: unmask.LanguageModel, corpus: str, output: Path) -> None:
     pairs, _ = collected(output, "train")
     test, distance = collected(output, "held-out")
     began = time.process_time()
-    texts = [one.text for one in sentences(corpus)[:2000]]
+    texts = [one.text for one in in_hashed_order(corpus)[:2000]]
     axis = lm.support("tokens")
     head = head_of(lm, pairs, texts[::-1], axis, QUIET, seed=0, samples=SAMPLES)
     head.save(output / "head.safetensors")
@@ -189,7 +178,7 @@ def maps(lm: unmask.LanguageModel, corpus: str, limit: int) -> dict[str, Any]:
     """Whole sentences: every two words by the head, and measured."""
     predicted, bits, numbers = list[float](), list[float](), list[int]()
     passes = {"head": 0, "mutual-information": 0}
-    texts = [one.text for one in sentences(corpus)[:limit]]
+    texts = [one.text for one in in_hashed_order(corpus)[:limit]]
     for number, text in enumerate(texts):
         by_head = lm.dependence(text, measure="head", settings=QUIET)
         measured = lm.dependence(text, samples=SAMPLES, settings=QUIET)
@@ -213,8 +202,7 @@ def costs(heads: Sequence[str], steps: Path) -> dict[str, Any]:
         facts = DependenceHead.load(head).to_dict()
         kept = {k: facts[k] for k in ("texts", "pairs", "rank_correlation", "held_out_pairs")}
         trained.append({"name": name, "seconds": sum(map(float, times)), **kept})
-    lines = steps.read_text("utf-8").splitlines()
-    return {"trained": trained, "steps": [json.loads(line) for line in lines]}
+    return {"trained": trained, "steps": read(steps)}
 
 
 def cost_tables(result: dict[str, Any]) -> dict[str, list[str]]:

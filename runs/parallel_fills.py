@@ -26,7 +26,6 @@ after models or `draws`, hold rows of few ways. What DIR lacks stays as it was p
 
 import argparse
 import functools
-import hashlib
 import itertools
 import json
 import sys
@@ -40,12 +39,13 @@ import torch
 from compared_rules import named_rule
 from marked_page import write_blocks
 from numpy.typing import NDArray
+from rows import Row, extend, hashed, hidden, in_hashed_order
+from rows import read as measured
 
 import unmask
 from unmask.model.row_reader import RowReader
 from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
 from unmask.queries.parallel.head import DependenceHead
-from unmask.records.corpora import CorpusSpec, read_corpus
 
 QUIET = unmask.Settings(progress=False, announce=False)
 PAGE = Path("docs/results/parallel-filling.md")
@@ -92,12 +92,6 @@ NAMES = {"snli": "SNLI", "xsum": "XSum"}
 OTHERS = {"whole": "whole sentences", "cr6261": "CR6261"}
 # nats per blank that a threshold may lose on dev sentences
 ALLOWED = 0.02
-Row = dict[str, Any]
-
-
-def hashed(*parts: object) -> int:
-    key = "\x00".join(map(str, parts)).encode()
-    return int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
 
 
 def named(rule: str, threshold: float) -> str:
@@ -127,11 +121,7 @@ def blanked(
     count = least + hashed(sentence.id, "count") % (most - least + 1)
     if len(places) < count + 2 or len(ids) > (lm.max_length or len(ids)):
         return None
-    if in_a_run(sentence.id):
-        start = hashed(sentence.id, "start") % (len(places) - count + 1)
-        chosen = places[start : start + count]
-    else:
-        chosen = sorted(sorted(places, key=lambda p: hashed(sentence.id, "place", p))[:count])
+    chosen = hidden(places, sentence.id, count, run=in_a_run(sentence.id))
     masked = tuple(lm.tokenizer.mask_token_id if p in chosen else t for p, t in enumerate(ids))
     return BlankedText(masked, tuple(chosen))
 
@@ -239,9 +229,7 @@ def antibodies(assets: Path, antibody: str, count: int) -> Iterator[str]:
 
 def fill(lm: unmask.LanguageModel, head: DependenceHead, chosen: argparse.Namespace) -> None:
     path = Path(chosen.rows)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    done = {json.loads(line)["id"] for line in lines}
+    done = {row["id"] for row in measured(path)}
     number, of = map(int, chosen.part.split("/"))
     texts: dict[str, BlankedText] = {}
     seeds: dict[str, int] = {}
@@ -249,8 +237,7 @@ def fill(lm: unmask.LanguageModel, head: DependenceHead, chosen: argparse.Namesp
         every = whole(lm, chosen.blanks, chosen.limit if chosen.draws else 1)
         texts = {name: text for name, (text, _) in every.items()}
         seeds = {name: seed for name, (_, seed) in every.items()}
-    corpus = [] if chosen.whole else read_corpus(CorpusSpec(chosen.corpus)).sentences
-    for sentence in sorted(corpus, key=lambda one: hashed(one.id)):
+    for sentence in [] if chosen.whole else in_hashed_order(chosen.corpus):
         if len(texts) == chosen.limit:
             break
         text = blanked(lm, sentence, chosen.blanks)
@@ -258,14 +245,9 @@ def fill(lm: unmask.LanguageModel, head: DependenceHead, chosen: argparse.Namesp
             texts[sentence.id] = text
     left = [name for name in texts if name not in done]
     ways = FEW if chosen.few else WAYS
-    with path.open("a", encoding="utf-8") as file:
-        for start in range(0, len(left), chosen.chunk):
-            some = {name: texts[name] for name in left[start : start + chosen.chunk]}
-            file.writelines(
-                json.dumps(row) + "\n"
-                for row in filled(lm, head, some, ways, chosen.orders, chosen.draws, seeds)
-            )
-            file.flush()
+    for start in range(0, len(left), chosen.chunk):
+        some = {name: texts[name] for name in left[start : start + chosen.chunk]}
+        extend(path, filled(lm, head, some, ways, chosen.orders, chosen.draws, seeds))
 
 
 # --- what they lose ----------------------------------------------------------------------------
@@ -503,9 +485,8 @@ def draw(test: Mapping[str, Fills], place: Path) -> None:
 
 def renew(place: Path, rows: Sequence[Row]) -> None:
     """Put rows into a published file, in place of those of the same runs and corpora."""
-    before = [json.loads(line) for line in place.read_text("utf-8").splitlines()]
     new = {(row.get("run"), row["corpus"]) for row in rows}
-    kept = [row for row in before if (row.get("run"), row["corpus"]) not in new]
+    kept = [row for row in measured(place) if (row.get("run"), row["corpus"]) not in new]
     place.write_text("".join(f"{json.dumps(row)}\n" for row in [*kept, *rows]), encoding="utf-8")
 
 
@@ -523,8 +504,7 @@ def rows_of_few(folder: Path) -> Iterator[Row]:
 
 
 def published(path: Path, about: Row, ways: Mapping[str, Sequence[float]]) -> Iterator[Row]:
-    for line in path.read_text("utf-8").splitlines():
-        row = json.loads(line)
+    for row in measured(path):
         log_probs, steps, log_q = zip(*(row["ways"][way] for way in names_of(ways)), strict=True)
         more = {"log_q": [round(one, 3) for one in log_q]} if about.get("run") == DRAWS else {}
         known = {**about, "id": row["id"], "blanks": row["blanks"]}
@@ -566,7 +546,7 @@ def whole_tables(test: Mapping[str, Fills], few: Few) -> dict[str, Iterator[str]
 
 def read(path: Path) -> tuple[dict[str, Fills], dict[str, Fills]]:
     """Dev and test fills by corpus."""
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    rows = measured(path)
     dev, test = (
         {name: Fills([row for row in rows if row["corpus"] == name + part]) for name in NAMES}
         for part in ("-dev", "")
@@ -577,8 +557,7 @@ def read(path: Path) -> tuple[dict[str, Fills], dict[str, Fills]]:
 def read_few(path: Path) -> Few:
     """Fills by run and corpus."""
     rows: dict[tuple[str, str], list[Row]] = {}
-    for line in path.read_text("utf-8").splitlines():
-        row = json.loads(line)
+    for row in measured(path):
         rows.setdefault((row["run"], row["corpus"]), []).append(row)
     return {key: Fills(some, FEW) for key, some in rows.items()}
 

@@ -7,7 +7,6 @@ Started again on the same file, it does only what is missing. runs/pivots_report
 """
 
 import argparse
-import hashlib
 import json
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import torch
 from one_line import in_one_line
+from rows import hashed
 from torch import Tensor
 
 import unmask
@@ -40,11 +40,6 @@ def pivots(
     draws = [hashed(example, "pivot", axis, n) % len(ordinary) for n in range(RANDOM)]
     at_random = {f"random {n + 1}": ordinary[draw] for n, draw in enumerate(draws)}
     return {"likeliest": int(ranked[0]), "gold": gold, **by_rank, **at_random}
-
-
-def hashed(*parts: object) -> int:
-    said = "\x00".join(map(str, parts)).encode()
-    return int.from_bytes(hashlib.sha256(said).digest()[:8], "big")
 
 
 def measure(lm: unmask.LanguageModel, pair: MaskedPair) -> dict[str, Any]:

@@ -6,14 +6,13 @@
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import marked_page
 import numpy as np
 from one_line import in_one_line
+from rows import Row, read
 
 import unmask
 from unmask.markup import markdown
@@ -27,12 +26,6 @@ AXES = {"0": "first", "1": "second"}
 # the gaps that the choice of a pivot is held against
 OTHERS = ("mlm", "mrf-logit", "mrf", "ag", "log-pool")
 METRICS = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL", "all_kl": "A-KL", "gold_kl": "G-KL"}
-Row = dict[str, Any]
-
-
-def read(paths: list[Path]) -> list[Row]:
-    """The rows of some files of JSON lines."""
-    return [json.loads(line) for path in paths for line in path.read_text("utf-8").splitlines()]
 
 
 def kinds(row: Row) -> list[str]:
@@ -201,10 +194,10 @@ def tables(rows: list[Row], joints: list[Row]) -> dict[str, list[str]]:
 
 
 def run(chosen: argparse.Namespace) -> None:
-    rows = read([chosen.rows])
+    rows = read(chosen.rows)
     if not rows:
         raise unmask.UnmaskError(f"{quoted(str(chosen.rows))} holds no rows; run runs/pivots.sh")
-    joints = read([chosen.joints] if chosen.joints else [])
+    joints = read(chosen.joints) if chosen.joints else []
     marked_page.write_blocks(chosen.output, {}, tables(rows, joints))
 
 

@@ -16,7 +16,6 @@ its mutual information is its own. Started again on the same file, it does what 
 
 import argparse
 import itertools
-import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -29,12 +28,12 @@ import torch
 from compared_rules import chosen as chosen_by
 from marked_page import write_blocks
 from numpy.typing import NDArray
+from rows import Row, extend, read
 from torch import Tensor
 
 from unmask.queries.parallel.rules import Step
 
 PAGE = Path("docs/results/referee.md")
-Row = dict[str, Any]
 GRIDS, SCHEDULES, RESAMPLES = 24, 16, 1000
 THRESHOLDS: dict[str, tuple[float, ...]] = {
     "surest": (0,),
@@ -489,10 +488,6 @@ def page(found: Sequence[Row]) -> None:
     write_blocks(PAGE, blocks(found), tables)
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -504,14 +499,7 @@ def main() -> int:
         return 0
     torch.set_num_threads(1)
     output = Path(chosen.output)
-    done = {
-        (row["joint"], row["rule"], row["threshold"])
-        for row in (read(output) if output.exists() else [])
-    }
-    with output.open("a", encoding="utf-8") as file:
-        for row in rows(done):
-            file.write(json.dumps(row) + "\n")
-            file.flush()
+    extend(output, rows({(row["joint"], row["rule"], row["threshold"]) for row in read(output)}))
     return 0
 
 

@@ -11,7 +11,6 @@ number. People write the sentences of the page.
 import argparse
 import math
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from typing import NamedTuple
 import marked_page
 import numpy as np
 from beyond_the_paper import interval
+from one_line import in_one_line
 from scipy.stats import spearmanr
 from table1_here_report import (
     CLAIMS,
@@ -319,18 +319,15 @@ def line(given: Sequence[str]) -> str:
     return f"| {' | '.join(told)} |"
 
 
+@in_one_line
 def main() -> None:
     parser = argparse.ArgumentParser(description="The models side by side.")
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
-    try:
-        every = read(chosen.folders)
-        marked_page.write_blocks(chosen.output, blocks(every), tables(every))
-    except (UnmaskError, OSError) as error:
-        print(f"side_by_side: {error}", file=sys.stderr)
-        sys.exit(2)
+    every = read(chosen.folders)
+    marked_page.write_blocks(chosen.output, blocks(every), tables(every))
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -11,12 +11,12 @@ runs/what_holds.py and runs/side_by_side.py.
 import argparse
 import csv
 import math
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import marked_page
+from one_line import in_one_line
 
 from unmask import markup
 from unmask.errors import UnmaskError
@@ -199,17 +199,14 @@ def tables(folders: Sequence[Path]) -> dict[str, list[str]]:
     return found
 
 
+@in_one_line
 def main() -> None:
     parser = argparse.ArgumentParser(description="The page of runs/table1_here.sh.")
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
-    try:
-        marked_page.write_blocks(chosen.output, blocks(chosen.folders), tables(chosen.folders))
-    except (UnmaskError, OSError) as error:
-        print(f"table1_here_report: {error}", file=sys.stderr)
-        sys.exit(2)
+    marked_page.write_blocks(chosen.output, blocks(chosen.folders), tables(chosen.folders))
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

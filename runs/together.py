@@ -13,19 +13,19 @@ missing.
 """
 
 import argparse
-import hashlib
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rows import extend, hashed, hidden, in_hashed_order, read
+
 import unmask
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.queries.dependence.question import MapOptions, question_of
 from unmask.queries.dependence.together import independent_groups
-from unmask.records.corpora import CorpusSpec, Sentence, read_corpus
+from unmask.records.corpora import Sentence
 
 THRESHOLDS = (0.3, 0.5, 0.7, 0.9)
 BOUNDS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -81,11 +81,6 @@ WAYS: dict[str, Callable[[unmask.LanguageModel, unmask.Cloze], Filled]] = {
 }
 
 
-def hashed(*parts: object) -> int:
-    said = "\x00".join(map(str, parts)).encode()
-    return int.from_bytes(hashlib.sha256(said).digest()[:8], "big")
-
-
 class Blanked(NamedTuple):
     """A sentence with blanks, what stood there, and how they lie."""
 
@@ -103,11 +98,7 @@ def blanked(lm: unmask.LanguageModel, sentence: Sentence) -> Blanked | None:
         return None
     count = FEWEST + hashed(sentence.id, "count") % (MOST - FEWEST + 1)
     lie = ("run", "scattered")[hashed(sentence.id, "lie") % 2]
-    if lie == "run":
-        start = hashed(sentence.id, "start") % (len(places) - count + 1)
-        chosen = places[start : start + count]
-    else:
-        chosen = sorted(sorted(places, key=lambda p: hashed(sentence.id, "place", p))[:count])
+    chosen = hidden(places, sentence.id, count, run=lie == "run")
     masked = tuple(lm.tokenizer.mask_token_id if p in chosen else t for p, t in enumerate(ids))
     cloze = unmask.Cloze(sentence.text, masked, tuple(chosen))
     return Blanked(cloze, tuple(ids[p] for p in chosen), lie)
@@ -116,9 +107,8 @@ def blanked(lm: unmask.LanguageModel, sentence: Sentence) -> Blanked | None:
 def rows(
     lm: unmask.LanguageModel, corpus: str, limit: int, names: Sequence[str], done: set[str]
 ) -> Iterator[Any]:
-    sentences = read_corpus(CorpusSpec(corpus)).sentences
     taken = 0
-    for sentence in sorted(sentences, key=lambda one: hashed(one.id)):
+    for sentence in in_hashed_order(corpus):
         found = blanked(lm, sentence)
         if found is None:
             continue
@@ -145,16 +135,11 @@ def main() -> int:
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--limit", type=int, default=200)
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
-    parser.add_argument("--output", required=True)
+    parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
-    output = Path(chosen.output)
-    lines = output.read_text("utf-8").splitlines() if output.exists() else []
-    done = {json.loads(line)["id"] for line in lines}
+    done = {row["id"] for row in read(chosen.output)}
     lm = unmask.load(chosen.model)
-    with output.open("a", encoding="utf-8") as file:
-        for row in rows(lm, chosen.corpus, chosen.limit, chosen.ways, done):
-            file.write(json.dumps(row) + "\n")
-            file.flush()
+    extend(chosen.output, rows(lm, chosen.corpus, chosen.limit, chosen.ways, done))
     return 0
 
 

@@ -52,8 +52,8 @@ def test_the_published_casino_is_made_of_its_figures() -> None:
 @pytest.mark.slow
 def test_published_pivots_are_made_of_rows_without_text() -> None:
     folder = ROOT / "docs" / "results"
-    rows = pivots_report.read([folder / "pivots.jsonl"])
-    joints = pivots_report.read([folder / "better-joints.jsonl"])
+    rows = pivots_report.read(folder / "pivots.jsonl")
+    joints = pivots_report.read(folder / "better-joints.jsonl")
     tables = pivots_report.tables(rows, joints)
     assert marked_page.stale(marked_page.made(VERDICTS, {}, tables)) == []
     by_blanks = table(tables["pivots"], "blanks")

@@ -241,7 +241,7 @@ def test_texts_by_a_trained_model_are_those_of_plain_passes(
 ) -> None:
     """Both orders of a pair and of a text, from transformers alone, in float64."""
     lm = tiny_english
-    words = ["dogs", "men", "girls", "birds", "cars"]
+    words = ["dogs", "men"]
     texts = [
         f"Two {one} are near the {place}."
         for one in words
