@@ -9,12 +9,11 @@ import hashlib
 import json
 import os
 import sys
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, count, islice
+from itertools import chain, count, islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.errors import CorpusError
@@ -23,16 +22,13 @@ from unmask.records import parquet, places
 from unmask.records.lines import Line, read_lines
 from unmask.records.places import FoundFile
 from unmask.records.rows import ENDINGS, READERS, TEXT_COLUMN, Record, Row
-from unmask.records.tables import Layout, listed, open_table
+from unmask.records.tables import Layout, listed, missing_reason, open_table
 
 if TYPE_CHECKING:
     import pyarrow
 
-FORMATS = (*sorted((*READERS, "parquet")),)
-_ENDINGS = (
-    *(f".{ending}{packed}" for packed in ("", *places.COMPRESSED) for ending in ENDINGS),
-    ".parquet",
-)
+FORMATS = tuple(sorted(set(ENDINGS.values())))
+_ENDINGS = tuple(f".{end}{packed}" for packed in ("", *places.COMPRESSED) for end in ENDINGS)
 # formats in which a line is a row: of an object of a store they are cut unread
 _OF_LINES = ("jsonl", "tsv", "txt")
 _BLOCK = 2**20
@@ -96,7 +92,7 @@ class Source(NamedTuple):
     `rows` is how many there are, if that is known before they are read.
     """
 
-    units: Iterable[Unit]
+    units: Sequence[Unit] | Iterator[Unit]
     rows_per_unit: int
     rows: int | None = None
     identity: list[list[object]] | None = None
@@ -105,35 +101,6 @@ class Source(NamedTuple):
     def unit_count(self) -> int | None:
         """The number of units, if that is known before they are read."""
         return len(self.units) if isinstance(self.units, Sequence) else None
-
-
-class _Cut(NamedTuple):
-    """Where the units of a file begin, or of rows in memory; `unit` is all of it."""
-
-    unit: Unit
-    identity: list[object]
-    starts: Sequence[int]
-    # the numbers of their first lines, and how many rows there are, where that is known
-    lines: Sequence[int] | None = None
-    rows: int | None = None
-
-    def units(self, number: int, size: int, times: int) -> Iterator[Unit]:
-        """Its units, of so many times `size` rows; the first has this number."""
-        starts = self.starts[::times]
-        lines = None if self.lines is None else self.lines[::times]
-        for index, start in enumerate(starts):
-            stop = starts[index + 1] if index + 1 < len(starts) else self.unit.stop
-            first = index * size * times + 1
-            yield self.unit._replace(
-                number=number + index,
-                start=start,
-                stop=stop,
-                line=None if lines is None else lines[index],
-                rows=None
-                if self.rows is None
-                else (first, min(first - 1 + size * times, self.rows)),
-                records=None if self.unit.records is None else self.unit.records[start:stop],
-            )
 
 
 @dataclass(frozen=True)
@@ -152,37 +119,36 @@ class InputRows:
     records: Iterable[Record] | None = None
     identity: list[object] | None = None
 
-    def cut(self, size: int, *, at_least: int = 1, at_most: int = sys.maxsize) -> Source:
+    def cut(self, size: int, *, at_least: int = 1, at_most: int | None = None) -> Source:
         """Units of so many rows; of fewer, or more, where there would be too few or too many."""
-        if self.records is not None and not isinstance(self.records, Sequence):
-            return Source(_as_they_come(self.records, size), size)
-        cuts = self._cuts(size)
-        while sum(len(one.starts) for one in cuts) < at_least and size > 1:
-            size = max(1, min(size, sum(one.rows or size for one in cuts)) // 2)
-            cuts = self._cuts(size)
-        times = 1
-        while sum(-(-len(one.starts) // times) for one in cuts) > at_most:
-            # of each file one unit is left
-            times *= 2
-        units = list[Unit]()
-        for one in cuts:
-            units.extend(one.units(len(units), size, times))
-        counts = [one.rows for one in cuts if one.rows is not None]
-        rows = sum(counts) if len(counts) == len(cuts) else None
-        return Source(units, size * times, rows, [one.identity for one in cuts])
+        source = self._cut(size)
+        while (units := source.unit_count or at_least) < at_least and size > 1:
+            size = max(1, min(size, source.rows or size) // 2)
+            source = self._cut(size)
+        # of each file one unit is left
+        while at_most is not None and units > max(at_most, len(self.files)):
+            size *= -(-units // at_most)
+            source = self._cut(size)
+            units = source.unit_count or 0
+        return source
 
-    def _cuts(self, size: int) -> list[_Cut]:
-        if isinstance(self.records, Sequence):
-            return [_cut_records(self.records, self.identity, size)]
+    def _cut(self, size: int) -> Source:
+        if self.records is not None:
+            return _cut_records(self.records, self.identity, size)
         cut = partial(_cut_file, columns=self.columns, size=size)
         if self.limit is None:
-            return list(places.in_parallel(cut, self.files))
-        cuts, left = list[_Cut](), self.limit
-        for file in self.files:
-            if left > 0:
-                cuts.append(cut(file, limit=left))
-                left -= cuts[-1].rows or 0
-        return cuts
+            cuts = list(places.in_parallel(cut, self.files))
+        else:
+            cuts, left = list[Source](), self.limit
+            for file in self.files:
+                if left > 0:
+                    cuts.append(cut(file, limit=left))
+                    left -= cuts[-1].rows or 0
+        every = chain.from_iterable(cut.units for cut in cuts)
+        units = [unit._replace(number=number) for number, unit in enumerate(every)]
+        counts = [cut.rows for cut in cuts if cut.rows is not None]
+        rows = sum(counts) if len(counts) == len(cuts) else None
+        return Source(units, size, rows, [file for cut in cuts for file in cut.identity or ()])
 
     def all_names(self, units: Iterable[Unit]) -> list[str]:
         """The columns of all rows: those of JSON lines on this machine may each have others."""
@@ -212,98 +178,94 @@ def open_input(
     """The rows of files, patterns, folders and URLs, or of one pipe (`-` is stdin).
 
     At most `limit` rows. `format` is theirs if names do not show it, `piped_format` that of a pipe
-    by default; with `hold` a pipe is read to its end.
+    by default; with `hold` a pipe is read to its end. If no row can be read, it is refused.
     """
-    if format is not None and format not in FORMATS:
-        raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(format)}")
+    check_format(format)
     pipe = next(filter(is_pipe, inputs), None)
+    if pipe is not None and len(inputs) > 1:
+        raise CorpusError(f"{places.shown(pipe)} is read alone; leave out the other files")
     if pipe is not None:
-        if len(inputs) > 1:
-            raise CorpusError(f"{places.shown(pipe)} is read alone; leave out the other files")
-        unit = Unit(0, pipe, format or format_by_name(pipe) or piped_format)
-        return _open_pipe(unit, columns, limit, hold)
-    files = [(file, format or format_by_name(file.name)) for file in places.find(inputs, _ENDINGS)]
-    for file, its_format in files:
-        if its_format is None:
-            raise CorpusError(
-                f"the name of {places.shown(file.place)} does not show its format; name it: "
-                f"{listed(FORMATS)}"
-            )
-    return _look([(file, its_format or "") for file, its_format in files], columns, limit)
-
-
-def _look(
-    files: Sequence[tuple[FoundFile, str]], columns: Sequence[str], limit: int | None
-) -> InputRows:
-    """An input after a look at the first rows of some files; if none can be read, it is refused."""
-    what = places.shown(files[0][0].place) if len(files) == 1 else "the input"
-    why, names, sample = f"{what} holds no text; give at least one", list[str](), list[Row]()
+        format = format or format_by_name(pipe) or piped_format
+        records = islice(read_records(Unit(0, pipe, format), columns), limit)
+        # no further than the first row: it may be a terminal
+        head = list(_until(records, 1))
+        names, sample = _look([head], places.shown(pipe))
+        if hold:
+            return rows_in_memory([*head, *records])
+        return InputRows(names, sample, columns=columns, records=chain(head, records))
+    files = [(one, format or known_format(one.place)) for one in places.find(inputs, _ENDINGS)]
     step = max(1, len(files) // _FILES_LOOKED_AT)
-    for file, format in files[::step][:_FILES_LOOKED_AT]:
-        try:
-            batch = _first_rows(file.place, format, columns)
-        except CorpusError as error:
-            why = str(error)
-            continue
-        good = [row for row, reason in zip(batch.rows, batch.reasons, strict=True) if not reason]
-        # lines of JSON may each have others: that of a later row is no slip
-        names = names or list(batch.columns if batch.table is not None else good[0] if good else ())
-        sample += good
-        why = next(filter(None, batch.reasons), why)
-    if not sample:
-        raise CorpusError(why)
+    heads = (_head(file.place, its, columns) for file, its in files[::step][:_FILES_LOOKED_AT])
+    shown = places.shown(files[0][0].place) if len(files) == 1 else "the input"
+    names, sample = _look(heads, shown)
     return InputRows(names, sample, files, columns, limit)
 
 
-def _first_rows(place: str, format: str, columns: Sequence[str]) -> RowBatch:
-    if format == "parquet":
-        # of the first group alone: a damaged one further on is a matter of its unit
-        rows = next(filter(None, parquet.group_sizes(place)), 0)
-        return read_unit(Unit(0, place, format, stop=min(_ROWS_ENOUGH, rows)), columns)
-    records, good = list[Record](), 0
-    for record in islice(_records(Unit(0, place, format), columns), _ROWS_LOOKED_AT):
-        records.append(record)
-        good += record.reason is None
-        if good == _ROWS_ENOUGH:
-            break
-    return read_unit(Unit(0, records=records), columns)
+def _look(heads: Iterable[Sequence[Record]], shown: str) -> tuple[list[str], list[Row]]:
+    """The columns of the first rows of some files, and those of them that can be read."""
+    why, names, sample = f"{shown} holds no text; give at least one", list[str](), list[Row]()
+    for head in heads:
+        good = [record.row for record in head if record.reason is None]
+        # lines of JSON may each have others: that of a later row is no slip
+        names = names or list(good[0] if good else ())
+        sample += good
+        why = next((record.reason for record in head if record.reason is not None), why)
+    if not sample:
+        raise CorpusError(why)
+    return names, sample
 
 
-def _open_pipe(unit: Unit, columns: Sequence[str], limit: int | None, hold: bool) -> InputRows:
-    shown = places.shown(unit.place)
-    if unit.format == "parquet":
-        raise CorpusError(f"{shown} is a pipe, from which Parquet cannot be read; give a file")
-    records, head = islice(_records(unit, columns), limit), list[Record]()
-    # no further than the first row: it may be a terminal
+def _head(place: str, format: str, columns: Sequence[str]) -> list[Record]:
+    """The first rows of a file, or why it cannot be read."""
+    unit = Unit(0, place, format)
+    try:
+        if format == "parquet":
+            # of the first group alone: a damaged one further on is a matter of its unit
+            rows = next(filter(None, parquet.group_sizes(place)), 0)
+            unit = unit._replace(stop=min(_ROWS_ENOUGH, rows))
+        return list(_until(islice(read_records(unit, columns), _ROWS_LOOKED_AT), _ROWS_ENOUGH))
+    except CorpusError as error:
+        return [Record({}, str(error))]
+
+
+def _until(records: Iterable[Record], enough: int) -> Iterator[Record]:
+    """Rows until enough of them can be read."""
     for record in records:
-        head.append(record)
-        if record.reason is None:
-            break
-    else:
-        reasons = [record.reason for record in head]
-        raise CorpusError((reasons and reasons[0]) or f"{shown} holds no text; give at least one")
-    if hold:
-        return rows_in_memory([*head, *records])
-    row = head[-1].row
-    return InputRows(list(row), [row], columns=columns, records=chain(head, records))
+        yield record
+        enough -= record.reason is None
+        if enough == 0:
+            return
 
 
 def is_pipe(place: str) -> bool:
     """Whether a place gives its lines once: standard input, a pipe or a terminal."""
-    if place == "-" or places.is_url(place):
-        return place == "-"
     path = os.path.expanduser(place)
+    if place == "-" or places.is_url(place) or not os.path.exists(path) or os.path.isdir(path):
+        return place == "-"
     # /dev/stdin and /dev/fd/3 may be a file, which some systems have then read already
-    is_device = os.path.abspath(path).startswith("/dev/")
-    if not os.path.exists(path) or os.path.isdir(path):
-        return False
-    return is_device or not os.path.isfile(path)
+    return os.path.abspath(path).startswith("/dev/") or not os.path.isfile(path)
+
+
+def check_format(format: str | None) -> None:
+    """Reject what is no format."""
+    if format is not None and format not in FORMATS:
+        raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(format)}")
 
 
 def format_by_name(name: str) -> str | None:
     """The format that the name of a file shows, if any."""
-    ending = places.without_compression(name.lower())[0].rpartition(".")[2]
-    return ending if ending == "parquet" else ENDINGS.get(ending)
+    return ENDINGS.get(places.without_compression(name.lower())[0].rpartition(".")[2])
+
+
+def known_format(place: str) -> str:
+    """The format that the name of a file shows; an error if it shows none."""
+    format = format_by_name(place)
+    if format is None:
+        raise CorpusError(
+            f"the name of {places.shown(place)} does not show its format; name it: "
+            f"{listed(FORMATS)}"
+        )
+    return format
 
 
 def check_header(place: str, format: str | None, columns: Sequence[str]) -> None:
@@ -318,23 +280,21 @@ def check_header(place: str, format: str | None, columns: Sequence[str]) -> None
 # --- where units begin -------------------------------------------------------------------------
 
 
-def _as_they_come(records: Iterable[Record], size: int) -> Iterator[Unit]:
+def _cut_records(records: Iterable[Record], identity: list[object] | None, size: int) -> Source:
     rest = iter(records)
-    for number in count():
-        if not (some := list(islice(rest, size))):
-            return
-        yield Unit(number, records=some, rows=(number * size + 1, number * size + len(some)))
-
-
-def _cut_records(records: Sequence[Record], identity: list[object] | None, size: int) -> _Cut:
-    rows = len(records)
+    batches = takewhile(bool, (list(islice(rest, size)) for _ in count()))
+    units = (
+        Unit(number, records=batch, rows=(number * size + 1, number * size + len(batch)))
+        for number, batch in enumerate(batches)
+    )
+    if not isinstance(records, Sequence):
+        # of a pipe, as they come
+        return Source(units, size)
     if identity is None:
-        total = hashlib.sha256()
-        for record in records:
-            values = json.dumps([list(record.row.items()), record.reason], default=str)
-            total.update(values.encode() + b"\n")
-        identity = ["rows", rows, total.hexdigest()]
-    return _Cut(Unit(0, stop=rows, records=records), identity, range(0, rows, size), rows=rows)
+        values = [[list(record.row.items()), record.reason] for record in records]
+        digest = hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()
+        identity = ["rows", len(records), digest]
+    return Source(list(units), size, len(records), [identity])
 
 
 def _cut_file(
@@ -342,73 +302,55 @@ def _cut_file(
     columns: Sequence[str],
     size: int,
     limit: int | None = None,
-) -> _Cut:
-    """A file of this machine is known by its hash, an object of a store by when it was written."""
-    file, format = file_and_format
-    with places.reading(file.place):
-        if format == "parquet":
-            return _cut_parquet(file, size, limit)
-        unit = Unit(0, file.place, format, header=_layout(file.place, format, columns).end)
-        is_packed = places.without_compression(file.place)[1] is not None
-        if file.changed is None or is_packed or limit or format not in _OF_LINES:
-            return _cut_by_records(file, unit, columns, size, limit)
-        # unread: as many bytes as the rows of its beginning have
-        with places.open_file(file.place) as opened:
-            sample = opened.read(_BLOCK)
-        mean = len(sample) / max(1, sample.count(b"\n"))
-        starts = range(0, file.size, max(1, round(mean * size)))
-        return _Cut(unit._replace(stop=file.size), _identity(file), starts)
+) -> Source:
+    """The first `limit` rows of a file in units of so many.
 
-
-def _cut_parquet(file: FoundFile, size: int, limit: int | None) -> _Cut:
-    digest = ""
-    if file.changed is None:
-        with open(file.place, "rb") as opened:
-            digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    try:
-        rows = sum(parquet.group_sizes(file.place))
-    except CorpusError:
-        # one unit, which fails with the reason when it is read
-        return _Cut(Unit(0, file.place, "parquet", stop=1), _identity(file, digest), [0])
-    is_part = limit is not None and limit < rows
-    rows = rows if limit is None else min(rows, limit)
-    unit = Unit(0, file.place, "parquet", stop=rows)
-    identity = _identity(file, digest, rows if is_part else None)
-    return _Cut(unit, identity, range(0, rows, size), rows=rows)
-
-
-def _cut_by_records(
-    file: FoundFile, unit: Unit, columns: Sequence[str], size: int, limit: int | None
-) -> _Cut:
-    """A file that is read once, to its end or the limit: for its hash, and where records end."""
-    starts, lines, rows = array("q"), array("q"), 0
-    total, last = hashlib.sha256(), Line(0, "", 0, "")
-    # lines of JSON are not parsed to be counted
-    reader = READERS["txt" if unit.format == "jsonl" else unit.format]
-    with places.open_file(file.place) as opened:
+    A file of this machine is known by its hash, for which it is read once; an object of a store by
+    when it was written, and one of lines is not read, but cut by bytes: as many as that many lines
+    of its beginning have.
+    """
+    (file, format), total, rows = file_and_format, hashlib.sha256(), None
+    is_packed = places.without_compression(file.place)[1] is not None
+    units, whole = list[Unit](), Unit(0, file.place, format)
+    with places.reading(file.place), places.open_file(file.place) as opened:
 
         def read() -> bytes:
             block = opened.read(_BLOCK)
             total.update(block)
             return block
 
-        shown = places.shown(file.place)
-        for record in islice(reader(read_lines(read, shown), columns), limit):
-            if rows % size == 0:
-                starts.append(last.end)
-                lines.append(last.number + 1)
-            rows, last = rows + 1, record.line or last
-        # what comes after a record that cannot be read belongs to the last unit
-        while rows != limit and read():
+        whole = whole._replace(header=_layout(file.place, format, columns).end)
+        if format == "parquet":
+            rows = parquet.row_count(file.place)
+            rows = rows if limit is None or rows is None else min(rows, limit)
+            for start in range(0, rows or 0, size):
+                stop = min(start + size, rows or 0)
+                units.append(whole._replace(start=start, stop=stop, rows=(start + 1, stop)))
+            if rows is None:
+                # it fails with the reason when it is read
+                units.append(whole)
+        elif file.changed is not None and format in _OF_LINES and not (is_packed or limit):
+            sample = read()
+            step = max(1, round(size * len(sample) / max(1, sample.count(b"\n"))))
+            for start in range(0, file.size, step):
+                stop = min(start + step, file.size)
+                units.append(whole._replace(start=start, stop=stop, line=None))
+        else:
+            # lines of JSON are not parsed to be counted
+            reader, rows = READERS["txt" if format == "jsonl" else format], 0
+            lines = read_lines(read, places.shown(file.place))
+            records, last = islice(reader(lines, columns), limit), Line(0, "", 0, "")
+            while batch := list(islice(records, size)):
+                start, line, last = last.end, last.number + 1, batch[-1].line or last
+                numbers = rows + 1, rows + len(batch)
+                unit = whole._replace(start=start, stop=last.end, line=line, rows=numbers)
+                units.append(unit)
+                rows += len(batch)
+        while file.changed is None and read():
             pass
-    stop = last.end if rows == limit else None
-    identity = _identity(file, total.hexdigest(), rows if rows == limit else None)
-    return _Cut(unit._replace(stop=stop), identity, starts, lines, rows)
-
-
-def _identity(file: FoundFile, digest: str = "", rows: int | None = None) -> list[object]:
-    known_by = digest if file.changed is None else f"written {file.changed}"
-    return [file.name, file.size, known_by + ("" if rows is None else f", {rows} rows")]
+    known_by = total.hexdigest() if file.changed is None else f"written {file.changed}"
+    known_by += f", {rows} rows" if rows is not None and rows == limit else ""
+    return Source(units, size, rows, [[file.name, file.size, known_by]])
 
 
 def _layout(place: str, format: str | None, columns: Sequence[str]) -> Layout:
@@ -431,81 +373,67 @@ def read_unit(unit: Unit, columns: Sequence[str], optional: Sequence[str] = ()) 
     if unit.records is None and unit.format == "parquet":
         with places.reading(unit.place):
             table, reasons = parquet.read_table(unit.place, unit.start, unit.stop, columns)
-        missing = _missing(columns, table.column_names, places.shown(unit.place))
+        missing = missing_reason(columns, table.column_names, places.shown(unit.place))
         present = [name for name in (*columns, *optional) if name in table.column_names]
         rows = table.select(present).to_pylist() if present else [{}] * table.num_rows
         return RowBatch(rows, [missing or reason for reason in reasons], table)
-    records = list(_records(unit, columns) if unit.records is None else unit.records)
-    return RowBatch([one.row for one in records], [one.reason for one in records])
+    records = list(read_records(unit, columns) if unit.records is None else unit.records)
+    return RowBatch([record.row for record in records], [record.reason for record in records])
 
 
 def records_or_raise(place: str, format: str | None, columns: Sequence[str]) -> Iterator[Record]:
     """Every row of a file; the first that cannot be read raises a `CorpusError`."""
-    unit = Unit(0, place, format or format_by_name(place) or "txt")
-    if unit.format == "parquet":
-        batch = read_unit(unit, columns)
-        records: Iterable[Record] = map(Record, batch.whole_rows, batch.reasons)
-    else:
-        records = _records(unit, columns)
-    for record in records:
+    for record in read_records(Unit(0, place, format or known_format(place)), columns):
         if record.reason is not None:
             raise CorpusError(record.reason)
         yield record
 
 
-def _records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
-    """The rows of a file of lines, one by one."""
-    if unit.place == "-" and sys.stdin is None:
+def read_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
+    """The rows of a file one by one, with all their columns."""
+    shown, is_input = places.shown(unit.place), unit.place == "-"
+    if unit.format == "parquet" and is_pipe(unit.place):
+        raise CorpusError(f"{shown} is a pipe, from which Parquet cannot be read; give a file")
+    if unit.format == "parquet":
+        batch = read_unit(unit, columns)
+        yield from map(Record, batch.whole_rows, batch.reasons)
+        return
+    if is_input and sys.stdin is None:
         raise CorpusError("there is no standard input to read from; give a file")
     # standard input is not ours to close
-    is_input = unit.place == "-"
     with (
         places.reading(unit.place),
         nullcontext(sys.stdin.buffer) if is_input else places.open_file(unit.place) as file,
     ):
-        for record in READERS[unit.format](_lines(file, unit), columns):
-            line = record.line
+        for record in READERS[unit.format](_lines(file, unit, shown), columns):
+            line, reason = record.line, record.reason
             if line is not None and line.end <= unit.start:
                 # the first row of a table without names, which tells its columns to each unit
                 continue
-            if record.reason is None and not all(name in record.row for name in columns):
-                where = line.where if line is not None else ""
-                record = record._replace(reason=_missing(columns, record.row, where))
-            yield record
+            if reason is None and line and not all(name in record.row for name in columns):
+                reason = missing_reason(columns, record.row, line.where)
+            yield record if reason is None else record._replace(reason=reason)
 
 
-def _lines(file: Any, unit: Unit) -> Iterator[Line]:
+def _lines(file: Any, unit: Unit, shown: str) -> Iterator[Line]:
     """The lines of the header, and those that begin in the unit."""
-    shown, at, number = places.shown(unit.place), unit.start, unit.line
-    if at > 0:
+    if unit.start > 0:
         header = [b"", file.read(unit.header)]
         yield from read_lines(header.pop, shown)
-        # where lines are not counted, a unit begins in one of the unit before
-        at -= number is None
-        if file.seekable():
-            file.seek(at)
-        for left in range(at - unit.header, 0, -_BLOCK) if not file.seekable() else ():
+    # where lines are not counted, a unit begins in one of the unit before
+    skips = unit.line is None and unit.start > 0
+    at = unit.start - skips
+    if at > 0 and file.seekable():
+        file.seek(at)
+    elif at > 0:
+        for left in range(at - unit.header, 0, -_BLOCK):
             file.read(min(left, _BLOCK))
-    skips = at < unit.start
-    lines = read_lines(
-        partial(file.read1, _BLOCK),
-        shown,
-        start=at,
-        number=number or int(not skips),
-        after=unit.start if skips else 0,
-    )
-    for line in lines:
+    number, after = (0, unit.start) if skips else (unit.line or 1, 0)
+    read = partial(file.read1, _BLOCK)
+    for line in read_lines(read, shown, start=at, number=number, after=after):
         if unit.stop is not None and at >= unit.stop:
             return
         at = line.end
         if not skips:
             yield line
         skips = False
-
-
-def _missing(columns: Sequence[str], fields: Iterable[str], where: str) -> str | None:
-    """Why a row cannot be used that lacks one of the columns."""
-    for column in columns:
-        if column not in fields:
-            return f"{where} has no {quoted(column)}; it has {listed(fields) or 'no key at all'}"
-    return None

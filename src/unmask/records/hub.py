@@ -7,10 +7,9 @@ The only module that imports the `datasets` library, and only when it is called.
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from unmask.errors import CorpusError
 from unmask.printable import printable, quoted
@@ -21,8 +20,7 @@ _SAVED = ("state.json", "dataset_dict.json")
 _ROWS_AT_ONCE = 1000
 
 
-@dataclass(frozen=True)
-class HubTable:
+class HubTable(NamedTuple):
     """Where a dataset is: a hub name or a folder, with what chooses a part of it."""
 
     place: str
@@ -33,22 +31,31 @@ class HubTable:
 
 def dataset_rows(table: HubTable, columns: Sequence[str]) -> tuple[str, Iterator[dict[str, Any]]]:
     """The split that is read, and the named columns of its rows."""
-    library = datasets_library()
-    shown = quoted(table.place, limit=150)
+    library, shown = datasets_library(), quoted(table.place, limit=150)
     with _quiet(library, os.path.isdir(table.place)):
-        split, rows = _opened(library, table, shown)
-    _check_columns(rows.column_names, columns, shown)
-    batches = _batches(rows.select_columns(list(columns)), shown)
-    return split, (
-        dict(zip(columns, values, strict=True))
-        for batch in batches
-        for values in zip(*(batch[column] for column in columns), strict=True)
-    )
+        try:
+            split, rows = _opened(library, table, shown)
+        except CorpusError:
+            raise
+        except Exception as error:  # it fails in many ways; all mean the same to the caller
+            raise CorpusError(
+                f"cannot load the dataset {shown}: {reason_of(error)}; "
+                "check its name, split and config, or give a file"
+            ) from None
+    names = rows.column_names
+    if not columns:
+        raise CorpusError(f"{shown} has the columns {listed(names)}; name the columns to read")
+    for column in columns:
+        if column not in names:
+            raise CorpusError(f"{shown} has no column {quoted(column)}; it has {listed(names)}")
+    return split, _read(rows.select_columns(list(columns)), shown)
 
 
-def _batches(rows: Any, shown: str) -> Iterator[Any]:
+def _read(rows: Any, shown: str) -> Iterator[dict[str, Any]]:
     try:
-        yield from rows.iter(batch_size=_ROWS_AT_ONCE)
+        for batch in rows.iter(batch_size=_ROWS_AT_ONCE):
+            for values in zip(*batch.values(), strict=True):
+                yield dict(zip(batch, values, strict=True))
     except Exception as error:  # files are mapped, and damage shows only when it is read
         raise CorpusError(f"cannot read the dataset {shown}: {reason_of(error)}") from None
 
@@ -65,59 +72,30 @@ def datasets_library() -> Any:
 
 
 def _opened(library: Any, table: HubTable, shown: str) -> tuple[str, Any]:
-    try:
-        if any((Path(table.place) / name).is_file() for name in _SAVED):
-            return _saved(library, table, shown)
-        split = table.split
-        if split is None:
-            names = library.get_dataset_split_names(
-                table.place, table.config, revision=table.revision
+    """The split that is named or the only one, and its rows."""
+    place, split, config, revision = table
+    if any((Path(place) / name).is_file() for name in _SAVED):
+        if config is not None or revision is not None:
+            raise CorpusError(
+                f"{shown} was saved to disk and has no configs or revisions; leave them out"
             )
-            split = _chosen(None, names, shown)
-        return split, library.load_dataset(
-            table.place, table.config, split=split, revision=table.revision
-        )
-    except CorpusError:
-        raise
-    except Exception as error:  # the library fails in many ways; all mean the same to the caller
-        raise CorpusError(
-            f"cannot load the dataset {shown}: {reason_of(error)}; "
-            "check its name, split and config, or give a file"
-        ) from None
-
-
-def _saved(library: Any, table: HubTable, shown: str) -> tuple[str, Any]:
-    """What `save_to_disk` wrote: one split, or several by name."""
-    if table.config is not None or table.revision is not None:
-        raise CorpusError(
-            f"{shown} was saved to disk and has no configs or revisions; leave them out"
-        )
-    loaded = library.load_from_disk(table.place)
-    if isinstance(loaded, library.DatasetDict):
-        split = _chosen(table.split, list(loaded), shown)
-        return split, loaded[split]
-    own = str(loaded.split) if loaded.split is not None else Path(table.place).name
-    if table.split not in (None, own):
-        raise CorpusError(f"{shown} has no split {quoted(table.split)}; it has only {quoted(own)}")
-    return own, loaded
-
-
-def _chosen(split: str | None, names: Sequence[str], shown: str) -> str:
-    if split is None and len(names) == 1:
-        return names[0]
+        saved = library.load_from_disk(place)
+        if not isinstance(saved, library.DatasetDict):
+            saved = {str(saved.split or Path(place).name): saved}
+        split = _split(split, list(saved), shown)
+        return split, saved[split]
     if split is None:
+        names = library.get_dataset_split_names(place, config, revision=revision)
+        split = _split(None, names, shown)
+    return split, library.load_dataset(place, config, split=split, revision=revision)
+
+
+def _split(split: str | None, names: Sequence[str], shown: str) -> str:
+    if split is None and len(names) != 1:
         raise CorpusError(f"{shown} has the splits {listed(names)}; name the split to read")
-    if split not in names:
+    if split is not None and split not in names:
         raise CorpusError(f"{shown} has no split {quoted(split)}; it has {listed(names)}")
-    return split
-
-
-def _check_columns(names: Sequence[str], columns: Sequence[str], shown: str) -> None:
-    if not columns:
-        raise CorpusError(f"{shown} has the columns {listed(names)}; name the columns to read")
-    for column in columns:
-        if column not in names:
-            raise CorpusError(f"{shown} has no column {quoted(column)}; it has {listed(names)}")
+    return split or names[0]
 
 
 def reason_of(error: BaseException) -> str:

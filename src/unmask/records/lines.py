@@ -63,28 +63,25 @@ def read_lines(
 
 
 def _decoded(raw: bytes, line: Line, is_first: bool) -> Line:
-    reason = None
+    """The line with its text, and with what is wrong with it."""
+    why = None
     if is_first:
         # some editors put a mark before UTF-8
         raw = raw.removeprefix(codecs.BOM_UTF8)
-    text = raw.decode("utf-8", "replace")
+    # also where it is wrong: its quotation marks and commas count in CSV
+    line = line._replace(text=raw.decode("utf-8", "replace"))
     if is_first and raw.startswith(_UTF_16):
-        reason = f"{line.shown} is UTF-16; save it as UTF-8"
-    elif len(raw) > LONGEST:
-        size = readable_bytes(LONGEST)
-        reason = f"{line.where} is longer than {size}; write each text on its own line"
-    elif "\0" in text:
-        reason = (
-            f"{line.where} holds a NUL at its byte {raw.index(0) + 1}, so it is not text; give a "
-            "UTF-8 text file"
+        return line._replace(reason=f"{line.shown} is UTF-16; save it as UTF-8")
+    if len(raw) > LONGEST:
+        why = f"is longer than {readable_bytes(LONGEST)}; write each text on its own line"
+    elif "\0" in line.text:
+        why = (
+            f"holds a NUL at its byte {raw.index(0) + 1}, so it is not text; give a UTF-8 text file"
         )
-    elif "\ufffd" in text:
+    elif "\ufffd" in line.text:
         try:
             raw.decode()
         except UnicodeDecodeError as error:
-            reason = (
-                f"{line.where} is not UTF-8: its byte {error.start + 1} is "
-                f"0x{raw[error.start]:02x}; save the file as UTF-8"
-            )
-    # also with a reason: its quotation marks and commas count in CSV
-    return line._replace(text=text, reason=reason)
+            place = f"its byte {error.start + 1} is 0x{raw[error.start]:02x}"
+            why = f"is not UTF-8: {place}; save the file as UTF-8"
+    return line if why is None else line._replace(reason=f"{line.where} {why}")

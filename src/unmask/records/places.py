@@ -6,11 +6,9 @@ place, and an object of a store is one put.
 """
 
 import glob
-import gzip
 import io
 import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,8 +22,8 @@ from unmask.durable import explained, replacing
 from unmask.errors import CorpusError, StoreError
 from unmask.printable import describe, quoted
 
-# endings of compressed files
-COMPRESSED = (".gz", ".zst")
+# endings of compressed files, and what pyarrow calls them
+COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 # requests to a store that wait for their answers at the same time
 _REQUESTS = 32
 _PATTERN = frozenset("*?[")
@@ -75,21 +73,20 @@ def shown(place: str) -> str:
 
 
 def open_file(place: str) -> BinaryIO:
-    """A file that can be read from any byte on; a compressed one as it was before."""
-    file: Any
+    """A file that can be read from any byte on; a compressed one as it was before, in order."""
+    packed = without_compression(place)[1]
+    if not is_url(place) and packed is None:
+        return open(place, "rb")
+    import pyarrow
+
     if is_url(place):
         system, path = _system(place)
-        file = io.BufferedReader(system.open_input_file(path), 2**20)
+        file = system.open_input_file(path)
     else:
-        file = open(place, "rb")  # noqa: SIM115
-    ending = without_compression(place)[1]
-    if ending == ".gz":
-        file = gzip.GzipFile(fileobj=file)
-    elif ending == ".zst":
-        import pyarrow
-
-        file = io.BufferedReader(pyarrow.CompressedInputStream(file, "zstd"), 2**20)
-    return cast(BinaryIO, file)
+        file = pyarrow.OSFile(place)
+    if packed is not None:
+        file = pyarrow.CompressedInputStream(file, COMPRESSED[packed])
+    return cast(BinaryIO, io.BufferedReader(file, 2**20))
 
 
 @contextmanager
@@ -97,8 +94,7 @@ def reading(place: str) -> Iterator[None]:
     """Errors of a file that cannot be read in one sentence."""
     try:
         yield
-    # gzip has errors of its own for a file that is cut off or damaged
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         why = getattr(error, "strerror", None) or describe(error)
         raise CorpusError(f"cannot read {shown(place)}: {why}") from None
 

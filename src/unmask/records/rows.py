@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from unmask.errors import CorpusError
 from unmask.markup import from_data_cell
 from unmask.printable import quoted
 from unmask.records.lines import Line
@@ -52,40 +51,32 @@ def _json_lines(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Recor
         if line.reason:
             yield Record({}, line.reason, line)
         elif line.text.strip():
-            try:
-                yield Record(_json_object(line), None, line)
-            except CorpusError as error:
-                yield Record({}, str(error), line)
+            row, why = _json_object(line.text)
+            yield Record(row, f"{line.where} {why}" if why else None, line)
 
 
-def _json_object(line: Line) -> Mapping[str, Any]:
-    """The object that a line holds; anything else raises, and numbers that JSON does not have."""
-    text = line.text
+def _json_object(text: str) -> tuple[Mapping[str, Any], str | None]:
+    """The object that a line holds, or what is wrong with it."""
     try:
         row = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except json.JSONDecodeError as error:
-        raise CorpusError(
-            f"{line.where} is not JSON: {error.msg} at its character {error.pos + 1}; "
-            "JSON lines have one object per line"
-        ) from None
+        where = f"{error.msg} at its character {error.pos + 1}"
+        return {}, f"is not JSON: {where}; JSON lines have one object per line"
     except OverflowError:
-        raise CorpusError(
-            f"{line.where} holds NaN or an infinite number, which JSON does not have; write null"
-        ) from None
+        return {}, "holds NaN or an infinite number, which JSON does not have; write null"
     except (ValueError, RecursionError) as error:
         # numbers of thousands of digits, and brackets without end
-        raise CorpusError(
-            f"{line.where} is JSON that cannot be read: {quoted(str(error))}"
-        ) from None
+        return {}, f"is JSON that cannot be read: {quoted(str(error))}"
     if text.count("[") + text.count("{") > _DEEPEST and _depth(row) > _DEEPEST:
         # what writes it again goes one call deeper for each
-        raise CorpusError(f"{line.where} is JSON nested more than {_DEEPEST} deep; flatten it")
+        return {}, f"is JSON nested more than {_DEEPEST} deep; flatten it"
     if not isinstance(row, dict):
-        raise CorpusError(
-            f"{line.where} is not a JSON object but {quoted(row)} ({type(row).__name__}); "
-            'write {"column": "a sentence"} on every line'
+        kind = f"{quoted(row)} ({type(row).__name__})"
+        return (
+            {},
+            f'is not a JSON object but {kind}; write {{"column": "a sentence"}} on every line',
         )
-    return row
+    return row, None
 
 
 def _finite(number: str) -> float:
@@ -157,7 +148,7 @@ def _fasta(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Record]:
     yield from record()
 
 
-# the reader of each format of lines, and the formats that endings of files stand for
+# formats of lines: a format is a function here, and the endings of its files
 READERS: dict[str, Callable[[Iterable[Line], Sequence[str]], Iterator[Record]]] = {
     "csv": partial(_table, format="csv"),
     "fasta": _fasta,
@@ -165,4 +156,5 @@ READERS: dict[str, Callable[[Iterable[Line], Sequence[str]], Iterator[Record]]] 
     "tsv": partial(_table, format="tsv"),
     "txt": _plain,
 }
-ENDINGS = {**{name: name for name in READERS}, **dict.fromkeys(("fa", "faa", "fna"), "fasta")}
+ENDINGS = {name: name for name in (*READERS, "parquet")}
+ENDINGS |= dict.fromkeys(("fa", "faa", "fna"), "fasta")

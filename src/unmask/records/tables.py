@@ -41,6 +41,14 @@ def listed(names: Iterable[object], most: int = 20) -> str:
     return ", ".join(shown[:most]) + more
 
 
+def missing_reason(columns: Sequence[str], fields: Iterable[str], where: str) -> str | None:
+    """Why a row cannot be used that lacks one of the columns."""
+    for column in columns:
+        if column not in fields:
+            return f"{where} has no {quoted(column)}; it has {listed(fields) or 'no key at all'}"
+    return None
+
+
 def layout_of(first: list[str], columns: Sequence[str], shown: str) -> Layout:
     """The layout of a table that has the columns, by names in its first record or by numbers.
 
@@ -57,8 +65,7 @@ def layout_of(first: list[str], columns: Sequence[str], shown: str) -> Layout:
     numbered = bool(columns) and all(one.isdecimal() and one.isascii() for one in columns)
     names = map(str, range(1, len(first) + 1)) if numbered else map(from_data_cell, first)
     fields = list(names)
-    counts = Counter(fields)
-    reason: str | None = None
+    counts, reason = Counter(fields), ""
     lacking = [name for name in columns if name not in counts]
     doubled = [name for name, count in counts.items() if count > 1]
     if lacking:
@@ -70,7 +77,7 @@ def layout_of(first: list[str], columns: Sequence[str], shown: str) -> Layout:
             f"{shown} has {counts[doubled[0]]} columns {quoted(doubled[0])}; give each a name of "
             "its own in the first line"
         )
-    return Layout(fields, not numbered, reason)
+    return Layout(fields, not numbered, reason or None)
 
 
 def open_table(
