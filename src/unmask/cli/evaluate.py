@@ -21,10 +21,8 @@ class EvaluateCommand:
     SUMMARY = "measure constructions on many masked examples of a corpus"
     DESCRIPTION = (
         "Mask two tokens in each of many sentences, build the joints, and write the paper's four "
-        "metrics for every construction into a folder, as Parquet. If a run is interrupted, "
-        "repeat the command and it continues where it stopped. Exit codes: 1 if some examples "
-        "failed (the next run tries them again), 2 on bad input, 130 when interrupted and 143 "
-        "when terminated, with all finished parts saved."
+        "metrics for every construction into a folder, as Parquet. A run that was interrupted is "
+        "continued by the same command. The exit code is 1 if some examples failed."
     )
     EXAMPLE = "unmask evaluate snli -m bert-base-cased -o runs/snli --examples 100"
 
@@ -38,16 +36,11 @@ class EvaluateCommand:
     corpus_name: str | None = option("name of the corpus in tables", "NAME")
     model_name: str | None = options.MODEL_NAME()
     mask: tuple[str, ...] = option(
-        "contiguous (two adjacent tokens), random (any two), or both: contiguous,random (default: "
-        "both)",
+        "contiguous (two adjacent tokens), random (any two), or both (default: {default})",
         "NAME",
         default=("contiguous", "random"),
     )
-    examples: int = option(
-        "examples per kind of mask; the same for all runs on a folder (default: {default})",
-        "N",
-        default=1000,
-    )
+    examples: int = option("examples per kind of mask (default: {default})", "N", default=1000)
     strict: bool = options.STRICT()
     dry_run: bool = options.DRY_RUN()
     quiet: bool = options.QUIET()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from unmask.cli import options
-from unmask.cli.command import group, option
+from unmask.cli.command import argument, group, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,16 +12,19 @@ class HeadCommand:
 
     SUMMARY = "train a head that predicts which blanks depend on each other"
     DESCRIPTION = (
-        "Train the dependence head of MODEL on whole sentences of CORPUS: a few thousand numbers "
-        "that predict, in the forward pass that fills blanks, how many bits every two blanks "
-        "share. It learns the model's own mutual information, measured on masked sentences in some "
-        "70 forward passes each; the model is not changed. The head is saved in the model's folder,"
-        " or for a name on the Hub in the user's cache, and fill --together and --passes use it."
+        "Train the dependence head of MODEL on whole sentences of CORPUS: it predicts, in the "
+        "forward pass that fills blanks, how many bits every two blanks share. It learns the "
+        "model's own mutual information; the model is not changed. The head is saved in the "
+        "model's folder, or for a name on the Hub in the user's cache; fill --passes uses it."
     )
     EXAMPLE = "unmask head bert-base-cased sentences.txt"
 
-    model: str = options.TRAINED_MODEL()
-    corpus: tuple[str, ...] = options.SENTENCES()
+    model: str = argument("masked LM: a name on the Hugging Face Hub, or a folder", "MODEL")
+    corpus: tuple[str, ...] = argument(
+        "sentences to learn from: a file (.txt, .jsonl, .tsv, .csv), a Hugging Face dataset or its "
+        "folder, or - for standard input",
+        "CORPUS",
+    )
     sentences: int = option(
         "how many sentences are masked and measured (default: {default})", "N", default=1000
     )

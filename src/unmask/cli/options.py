@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unmask.cli.command import Option, argument, declared_by, option, required
+from unmask.cli.command import Option, declared_by, option, required
 from unmask.errors import UnmaskError
 from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
 from unmask.names import DRAWS as _DRAWS
@@ -37,13 +37,10 @@ _UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
 
 
 METHOD = (
-    f"{', '.join(METHODS)}, all, or package.module:function of your own; separate several with "
-    "commas (default: {default})"
+    f"{', '.join(METHODS)}, all, or package.module:function of your own; several with commas "
+    "(default: {default})"
 )
-SUPPORT = (
-    f"tokens that a blank may hold: {NAMED}, or tokens separated by commas, such as man,woman; a "
-    "single token ends with a comma"
-)
+SUPPORT = f"tokens of a blank: {NAMED}, or tokens with commas: man,woman; a single one as man,"
 
 
 def method_options_of(*, in_fill: bool) -> dict[str, tuple[type, Option]]:
@@ -57,23 +54,10 @@ def method_options_of(*, in_fill: bool) -> dict[str, tuple[type, Option]]:
 
 
 # options that commands share, each a field
-MODEL = partial(
-    required,
-    "masked language model: a name on the Hugging Face Hub, or a folder",
-    short="-m",
-)
-# of the commands that train it
-TRAINED_MODEL = partial(argument, "masked LM: a name on the Hugging Face Hub, or a folder", "MODEL")
-SENTENCES = partial(
-    argument,
-    "sentences to learn from: a file (.txt, .jsonl, .tsv, .csv), a Hugging Face dataset or its "
-    "folder, or - for standard input",
-    "CORPUS",
-)
+MODEL = partial(required, "masked LM: a name on the Hugging Face Hub, or a folder", short="-m")
 INPUT_FORMAT = partial(
     option,
-    "txt, jsonl, tsv, csv, parquet or fasta: format of standard input, or of a file whose name "
-    "does not show it",
+    "txt, jsonl, tsv, csv, parquet or fasta, where the name of the input does not show it",
     "FORMAT",
 )
 LIMIT = partial(option, "read only the first N rows", "N")
@@ -84,16 +68,12 @@ TOP = partial(option, "number of results to print (default: {default})", "N", de
 FIGURE = partial(option, "also draw a .svg, .png or .pdf file; needs the extra plots", "FILE")
 MODEL_NAME = partial(option, "name of the model in the results (default: its own)", "NAME")
 JSON = partial(option, "print JSON: one object for a question, lines for rows", default=False)
-STRICT = partial(
-    option, "end at the first row that has no answer; otherwise it has a reason", default=False
-)
+STRICT = partial(option, "end at the first row that has no answer", default=False)
 DRAWS = partial(option, f"elbo: number of random masks averaged (default: {_DRAWS})", "N")
 SEED = partial(option, "seed of all random choices (default: {default})", "N", default=0)
 MAX_PASSES = partial(option, "most forward passes of an estimate (default: 2000)", "N")
 DRY_RUN = partial(option, "print the cost to stdout, and run nothing", default=False)
-QUIET = partial(
-    option, "print no cost, no progress bar and no notes: only results and errors", default=False
-)
+QUIET = partial(option, "print only results and errors: no cost, bar or notes", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,9 +153,7 @@ class CorpusOptions:
     GROUP = "corpus"
 
     column: tuple[str, ...] = option(
-        "column that holds the sentences; repeat the option for several columns",
-        "NAME",
-        default=(),
+        "column that holds the sentences; repeat it for several", "NAME", default=()
     )
     split: str | None = option("split of a dataset (default for snli and xsum: test)")
     config: str | None = option("configuration of a dataset")
@@ -230,8 +208,8 @@ class Estimation:
     GROUP = "construction"
 
     exact: bool = option(
-        "run every token of the vocabulary, as in the paper; otherwise two blanks over more than "
-        "500 tokens are estimated from at most 2,000 forward passes, by mlm, log-pool and orders",
+        "run every token of the vocabulary; otherwise two blanks over more than 500 tokens are "
+        "estimated from at most 2,000 forward passes, by mlm, log-pool and orders",
         default=False,
     )
     precision: float | None = option(

@@ -24,12 +24,10 @@ class PairsCommand(many.RowsCommand):
     DESCRIPTION = (
         "Score two given words in the two blanks of every item of INPUT: log p(w1, w2), p(w1 | "
         "w2), p(w2 | w1) and PMI, as natural logarithms. An item has the two words and a text: "
-        "either with two mask tokens, or a complete text that contains both words once. All "
-        "columns of the input are kept in the output. The default method, orders, takes 3 forward"
-        " passes per item with single-token words, and accepts words with any number of pieces; "
-        "log-pool takes hundreds, accepts only words with one piece, and adds J and standard "
-        "errors. Items that cannot be scored have a reason instead of numbers. The exit code is 2"
-        " on bad input, and if no item can be scored."
+        "either with two mask tokens, or a complete text that contains both words once. The "
+        "default method, orders, takes 3 forward passes per item with single-token words, and "
+        "words with any number of pieces; log-pool takes hundreds, only words with one piece, and "
+        "adds J and standard errors. Items that cannot be scored have a reason instead of numbers."
     )
     EXAMPLE = "unmask pairs items.csv -m bert-base-cased -o scores.csv"
 

@@ -36,8 +36,8 @@ class ReportCommand:
         "text, markdown, latex, csv or json (default: {default})", "FORMAT", default="text"
     )
     table: tuple[str, ...] = option(
-        "results, differences, distance or distance-differences; separate several with commas "
-        "(default: results,differences; for csv, which holds one table, results)",
+        "results, differences, distance or distance-differences; several with commas (default: "
+        "results,differences; for csv, which holds one table, results)",
         "NAME",
         default=(),
     )
@@ -50,15 +50,11 @@ class ReportCommand:
     )
     seed: int = options.SEED()
     figures: str | None = option(
-        "also draw differences from the baseline by distance, one figure per setting, with the "
-        "numbers as CSV",
-        "FOLDER",
+        "also draw differences from the baseline by distance, with the numbers as CSV", "FOLDER"
     )
     figure_format: str = option("svg, png or pdf (default: {default})", default="svg")
     copy_to: str | None = option(
-        "also copy a single RUN into this folder, to publish it: in a few files, with ids but no "
-        "text",
-        "FOLDER",
+        "also copy a single RUN into this folder, to publish it: with ids but no text", "FOLDER"
     )
 
     def run(self) -> int:
