@@ -12,6 +12,8 @@ import pytest
 
 import unmask
 from unmask.constructions.registered import REGISTERED
+from unmask.evaluation import EvaluationRequest, ModelSource
+from unmask.records.corpora import CorpusSpec
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("unmask", "unmask.evaluation", "unmask.plots", "unmask.sequences")
@@ -101,7 +103,16 @@ def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models").symlink_to(ROOT / "models", target_is_directory=True)
     lm = unmask.load("models/tiny-english")
-    shared = {"unmask": unmask, "lm": lm, "joint": lm.joint("Two [MASK] are [MASK].", support=20)}
+    (tmp_path / "corpus.txt").write_text("Two dogs are running.")
+    request = EvaluationRequest(
+        corpus=CorpusSpec("corpus.txt"),
+        model=ModelSource(place="models/tiny-english"),
+        masks=["random"],
+        examples=1,
+        methods=["log-pool"],
+    )
+    joint = lm.joint("Two [MASK] are [MASK].", support=20)
+    shared = {"unmask": unmask, "lm": lm, "joint": joint, "request": request}
     before, wrong = dict(REGISTERED), []
     runner = doctest.DocTestRunner()
     for name, value in OBJECTS.items():

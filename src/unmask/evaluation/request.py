@@ -48,6 +48,11 @@ class EvaluationRequest:
     are those of a method, by its name. The `seed` decides examples and estimates.
     `corpus_name` and `model_name` are the names in tables; by default their own names, and
     for folders the last part of the path.
+
+    Examples:
+        >>> corpus = unmask.records.corpora.CorpusSpec("corpus.txt")
+        >>> model = unmask.evaluation.ModelSource(place="models/tiny-english")
+        >>> request = unmask.evaluation.EvaluationRequest(corpus=corpus, model=model, examples=1)
     """
 
     corpus: CorpusSpec
@@ -129,14 +134,7 @@ def prepare(request: EvaluationRequest) -> Prepared:
         CorpusError: No sentence of the corpus can be an example.
         MethodError: There is no such construction or option.
     Examples:
-        >>> from pathlib import Path
-        >>> from unmask.evaluation import EvaluationRequest, ModelSource, prepare
-        >>> from unmask.records.corpora import CorpusSpec
-        >>> _ = Path("corpus.txt").write_text("Two dogs are running.")
-        >>> corpus = CorpusSpec("corpus.txt")
-        >>> model = ModelSource(place="models/tiny-english")
-        >>> request = EvaluationRequest(corpus=corpus, model=model, masks=["random"], examples=1)
-        >>> len(prepare(request).pairs)
+        >>> len(unmask.evaluation.prepare(request).pairs)
         1
     """
     # the names and numbers; which of them can be computed depends on the model
@@ -224,15 +222,8 @@ def evaluate(
     Raises:
         StoreError: The folder holds another run, or is in use.
     Examples:
-        >>> from pathlib import Path
-        >>> from unmask.evaluation import EvaluationRequest, ModelSource, prepare
-        >>> from unmask.records.corpora import CorpusSpec
-        >>> _ = Path("corpus.txt").write_text("Two dogs are running.")
-        >>> corpus = CorpusSpec("corpus.txt")
-        >>> model = ModelSource(place="models/tiny-english")
-        >>> how = {"masks": ["random"], "examples": 1, "methods": ["log-pool"]}
-        >>> request = EvaluationRequest(corpus=corpus, model=model, **how)
-        >>> unmask.evaluate(prepare(request), "results", progress=False).done
+        >>> prepared = unmask.evaluation.prepare(request)
+        >>> unmask.evaluate(prepared, "results", progress=False).done
         1
     """
     job = prepared.job(shard=shard, rows_per_unit=rows_per_unit, strict=strict)
