@@ -20,7 +20,8 @@ from unmask.printable import quoted
 from unmask.queries.joint_model import read_cloze
 from unmask.records.corpora import Sentence
 from unmask.text.candidates import Candidates
-from unmask.text.cloze import Cloze, trimmed
+from unmask.text.cloze import Cloze, unknown_parts
+from unmask.text.spans import Span, span_of_place, trimmed
 
 # neighbours, or any two tokens
 MASKS = ("contiguous", "random")
@@ -110,17 +111,27 @@ def _masked(
     if len(places) < 2 or (mask == "contiguous" and not _starts(places)):
         return "too short"
     blanks = _blanks(places, mask, _hash(seed, mask, sentence.id, "blanks"))
-    # counted where examples are drawn: one warning per sentence of a corpus would be too many
-    cloze = read_cloze(lm, text, blanks=blanks)
-    offsets, spans = encoding.get("offset_mapping"), None
+    offsets, spans, gold = encoding.get("offset_mapping"), None, [ids[place] for place in blanks]
+    own: tuple[Span | None, ...] = (None,)
     if offsets is None:
-        gold = [tokenizer.decode([token]).strip() for token in cloze.gold or ()]
+        parts = [tokenizer.decode([token]).strip() for token in gold]
     else:
         one, other = (trimmed(text, tuple(offsets[place])) for place in blanks)
-        spans = one, other
+        spans, own = (one, other), tuple(span_of_place(p, text, offsets) for p in blanks)
         # a character that both tokens share counts once
-        gold = [text[place] for place in sorted({*range(*one), *range(*other)})]
-    covered = sum(len(part.encode()) for part in gold)
+        parts = [text[place] for place in sorted({*range(*one), *range(*other)})]
+    for place in blanks:
+        ids[place] = tokenizer.mask_token_id
+    blanked = Cloze(
+        text,
+        tuple(ids),
+        tuple(blanks),
+        tuple(gold),
+        spans=None if None in own else tuple(filter(None, own)),
+        # counted where examples are drawn: one warning per sentence of a corpus would be too many
+        unknown=unknown_parts(text, ids, tokenizer),
+    )
+    cloze, covered = read_cloze(lm, blanked), sum(len(part.encode()) for part in parts)
     return MaskedPair(f"{sentence.id}/{mask}", sentence.id, mask, cloze, spans, covered)
 
 
