@@ -1,6 +1,5 @@
 """The price of each construction, counted at the model."""
 
-import math
 import re
 from pathlib import Path
 
@@ -83,17 +82,6 @@ def test_cheap_constructions_cost_nothing_where_the_tables_are_there() -> None:
     joints["orders"].top(3)
     joints["log-pool"].log_prob("t3", "t4")
     assert rows_asked(lm) == 2 * V + 1 == forward_passes({name: {} for name in joints}, (V, V))
-
-
-def test_a_single_step_of_ag_reports_its_whole_price() -> None:
-    joint = toy().joint("t1 [MASK] [MASK]", method="ag", steps=1)
-    assert joint.diagnostics["forward_passes"] == 2 * V
-
-
-def test_hcb_with_a_given_pivot_needs_no_doubly_masked_row() -> None:
-    lm = toy()
-    lm.joint("t1 [MASK] [MASK]", method="hcb", pivot="t2", pivot_axis=1)
-    assert rows_asked(lm) == V + 1
 
 
 def test_several_constructions_share_one_elicitation() -> None:
@@ -229,24 +217,6 @@ def test_a_long_run_announces_itself(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "ag: 26 forward passes of 3 tokens, 5.4 kB of tables\n"
-
-
-def test_toy_model_with_compatible_answers_gives_back_its_joint() -> None:
-    lm = toy()
-    assert isinstance(lm.model, ToyMaskedLM)
-    joint = lm.joint("t1 [MASK] [MASK]", method="hcb")
-    truth = lm.model.joint[1] / lm.model.joint[1].sum()
-    for a, b in [(0, 0), (5, 2), (12, 7)]:
-        assert joint.log_prob(f"t{a}", f"t{b}") == pytest.approx(math.log(truth[a, b]), abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"batch_size": 0}, {"batch_size": 10**30}, {"memory_limit": -1}],
-)
-def test_settings_that_cannot_be_run_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(unmask.UnmaskError, match=next(iter(wrong)).replace("_", " ")):
-        unmask.Settings(**wrong)
 
 
 def test_an_unknown_pivot_is_refused_before_anything_is_paid() -> None:

@@ -36,34 +36,8 @@ def test_every_batch_and_every_pass_is_told() -> None:
     assert passes[-1].fraction == 1
 
 
-def test_three_blanks_are_told_too() -> None:
-    heard = told("[MASK] [MASK] [MASK]", method="mrf")
-    assert {one.unit for one in heard} == {"row"}
-    assert sum(one.done == one.total for one in heard) >= 3
-
-
 def test_scores_of_many_texts_are_told() -> None:
     heard: list[unmask.Progress] = []
     settings = unmask.Settings(batch_size=2, progress=heard.append)
     toy().log_prob(["t1 [MASK] [MASK]"] * 3, [("t1", "t2")] * 3, method="orders", settings=settings)
     assert heard[-1] == unmask.Progress("orders", 9, 9, "row")
-
-
-def test_an_exception_ends_the_work_and_reaches_the_caller(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    class EnoughError(Exception):
-        pass
-
-    def stop(progress: unmask.Progress) -> None:
-        if progress.done >= 4:
-            raise EnoughError
-
-    lm = toy()
-    with pytest.raises(EnoughError):
-        lm.joint("t1 [MASK] [MASK]", settings=unmask.Settings(batch_size=2, progress=stop))
-    assert lm.model.rows_asked <= 5  # type: ignore[attr-defined]
-    # and the model answers as before
-    again = lm.joint("t1 [MASK] [MASK]")
-    assert np.exp([fill.log_prob for fill in again.top(V * V)]).sum() == pytest.approx(1)
-    assert capfd.readouterr().err == ""

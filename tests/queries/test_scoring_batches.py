@@ -10,7 +10,6 @@ from scored_pairs import (
     CLOZES,
     KERNELS,
     METHODS,
-    SIZE,
     WHOLE,
     A,
     B,
@@ -22,7 +21,6 @@ from scored_pairs import (
 )
 from tiny_models import build
 from torch import Tensor
-from toy_lm import ToyMaskedLM, toy_joint
 
 import unmask
 from unmask import LanguageModel, Settings, logspace
@@ -121,34 +119,6 @@ def test_windows_chunks_and_tiles_do_not_matter(monkeypatch, bert, method: str):
     # a few columns of one row, as few as can be
     monkeypatch.setattr(logspace, "TILE_CELLS", 5)
     assert_near(scored(iter(clozes)), expected)
-
-
-class CrampedLM(ToyMaskedLM):
-    """Runs out of memory on more rows than fit."""
-
-    capacity = 3
-
-    def readouts(self, ids: Tensor, positions) -> Tensor:
-        found = super().readouts(ids, positions)
-        if len(ids) > self.capacity:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
-        return found
-
-
-def test_out_of_memory_halves_the_batch_for_good_and_changes_nothing():
-    model = CrampedLM(toy_joint(SIZE, 4), noise=0.7)
-    found = scores(model, "orders", (A, B), batch_size=8)
-    # the masked rows find out, the others know
-    assert model.batches[:6] == [8, 4, 2, 2, 2, 2]
-    assert set(model.batches[6:]) == {2}
-    assert_near(found, scores(toy(), "orders", (A, B)), within=1e-12)
-
-
-def test_one_row_that_does_not_fit_is_refused():
-    model = CrampedLM(toy_joint(SIZE, 4))
-    model.capacity = 0
-    with pytest.raises(unmask.MemoryLimitError, match="one forward pass of this text"):
-        scores(model, "orders")
 
 
 # --- progress ----------------------------------------------------------------------------------

@@ -303,22 +303,6 @@ def test_places_that_are_alike_are_revealed_from_left_to_right():
         assert rows == [[4, 4, 4], [3, 4, 4], [3, 2, 4]]
 
 
-@pytest.mark.slow
-def test_rows_that_memory_does_not_hold_are_halved(bert: LanguageModel):
-    class Small(Watched):
-        def readouts(self, ids: Tensor, positions: Any) -> Tensor:
-            if len(ids) > 3:
-                raise torch.OutOfMemoryError("out of memory")
-            return super().readouts(ids, positions)
-
-    for order in ORDERS:
-        how = {"method": "unmasking", "order": order, "settings": QUIET}
-        expected = bert.score(["the cats sat on mats"] * 8, **how)
-        lm = LanguageModel(Small(bert.model), bert.tokenizer)
-        found = lm.score(["the cats sat on mats"] * 8, **how)
-        assert [s.score for s in found] == pytest.approx([s.score for s in expected], abs=1e-5)
-
-
 # --- pairs, rows and what is rejected ----------------------------------------------------------
 
 
@@ -357,21 +341,6 @@ def test_orders_that_there_are_not_are_named(bert: LanguageModel, options: Any, 
         bert.score(["he ran"], **options)
     with pytest.raises(unmask.MethodError, match=said):
         bert.log_ratios([("he ran", "she ran")], **options)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "text 0: the text is empty"),
-        ("the " * 30, "text 0 has 32 tokens; this model takes at most 24"),
-        ("he [MASK] ran", r"text 0 holds \[MASK\]; a whole text has no blanks"),
-        ("[SEP]", "text 0 has no token to score"),
-    ],
-)
-def test_texts_that_cannot_be_scored_are_named(bert: LanguageModel, text: str, said: str):
-    for order in ORDERS:
-        with pytest.raises(unmask.ClozeError, match=said):
-            bert.score([text], method="unmasking", order=order)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])

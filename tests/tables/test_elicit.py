@@ -1,6 +1,5 @@
 """Rows, batches and memory, with a model that remembers what it was asked."""
 
-import time
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -245,30 +244,3 @@ def test_single_rows_with_a_number_that_is_not_finite_are_refused(value: float):
         source(model).log_rows(([MASK], ()))
     with pytest.raises(NumericsError, match="not finite"):
         masked_distributions(RowReader(model, Settings()), Cloze("", CLOZE.ids, (4,)), [WHOLE])
-
-
-# --- progress ----------------------------------------------------------------------------------
-
-
-def slow_run(progress: bool | None) -> None:
-    """Longer than the second that a bar waits before it shows."""
-    model = RememberingLM()
-    model.before = lambda rows: time.sleep(0.12)
-    source(model, batch_size=1, progress=progress).table(0)
-
-
-@pytest.mark.slow
-def test_the_bar_is_on_stderr_only(capfd):
-    slow_run(progress=True)
-    out, err = capfd.readouterr()
-    assert "blank 0 given blank 1" in err
-    assert f"/{VOCABULARY}" in err
-    assert out == ""
-
-
-# None: shown on a terminal, which a test is not
-@pytest.mark.slow
-@pytest.mark.parametrize("progress", [False, None])
-def test_there_is_no_bar_unless_wanted(capfd, progress: bool | None):
-    slow_run(progress=progress)
-    assert capfd.readouterr() == ("", "")
