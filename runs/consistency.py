@@ -2,7 +2,6 @@
 
     python runs/consistency.py                           # tables, CSV files and pictures
     python runs/consistency.py keep FOLDER NAME [DRAW]   # keep the rows of a run, without texts
-    python runs/consistency.py check MODEL CORPUS [N]    # N texts (20) against the definitions
     python runs/consistency.py antibodies DATA CSV       # segments of two antibodies as a corpus
 
 Rows are those of `unmask consistency [CORPUS] -m MODEL -o FOLDER/`; the corpora of other languages
@@ -16,7 +15,6 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,6 @@ from unmask.plots.saving import save_figure
 from unmask.resampling import Estimate, means
 from unmask.sequences.consistency.measuring import PAIRS
 from unmask.sequences.consistency.result import Consistency
-from unmask.sequences.paths import drawn_orders
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "results" / "consistency.md"
@@ -309,71 +306,10 @@ def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-# --- against the definitions ---------------------------------------------------------------------
-
-
-def check(place: str, corpus: str, count: str = "20", words: str = "") -> dict[str, list[float]]:
-    """How far the rows of some texts are from the definitions, by plain passes of transformers.
-
-    The definitions are those of the tests, in float64. Numbers of whole tables only where a
-    vocabulary is small enough to write tables out.
-    """
-    import torch
-    from transformers import AutoModelForMaskedLM
-
-    import unmask
-
-    sys.path.append(str(ROOT / "tests" / "helpers"))
-    naive: Any = import_module("naive_consistency")
-
-    lm = unmask.load(place)
-    network = AutoModelForMaskedLM.from_pretrained(place).eval()
-
-    class Plain:
-        """What the definitions ask of a model."""
-
-        vocabulary_size, mask_id = lm.model.vocabulary_size, lm.tokenizer.mask_token_id
-
-        def _logits(self, row: list[int], place: int) -> Any:
-            with torch.no_grad():
-                return network(input_ids=torch.tensor([row])).logits[0, place].double().numpy()
-
-    plain: Any = Plain()
-    with open(corpus, encoding="utf-8", newline="") as file:
-        texts = [row["text"] for row in csv.DictReader(file)][: int(count)]
-    answers = lm.consistency(texts, orders=2, settings=unmask.Settings(progress=False))
-    errors: dict[str, list[float]] = {}
-    for text in texts:
-        ids = lm.tokenizer(text)["input_ids"]
-        places = [n for n, one in enumerate(ids) if one not in lm.tokenizer.all_special_ids]
-        rows = [row for row in answers.rows if row["text"] == text]
-        for row in (row for row in rows if row["part"] in PAIRS):
-            a, b = places[row["first"]], places[row["second"]]
-            if plain.vocabulary_size < 500:
-                tables = naive.tables(plain, ids, a, b)
-                expected = naive.answers(*tables, (ids[a], ids[b]))
-            else:
-                expected = {
-                    "first_then_second": naive.along(plain, ids, (a, b)),
-                    "second_then_first": naive.along(plain, ids, (b, a)),
-                }
-            for name, value in expected.items():
-                errors.setdefault(name, []).append(abs(value - row[name]))
-        orders = drawn_orders(len(places), 2, (0, len(places))).tolist()
-        logs = [row["text_log_p"] for row in rows if row["part"] == "order"]
-        for order, log_p in zip(orders, logs, strict=True):
-            walk = tuple(places[rank] for rank in order)
-            errors.setdefault("text_log_p", []).append(abs(naive.along(plain, ids, walk) - log_p))
-    for name, some in errors.items():
-        print(f"{name}: {len(some)} numbers of {len(texts)} texts, largest error {max(some):.1e}")
-    return errors
-
-
 def main(arguments: Sequence[str]) -> None:
-    """Keep, check, write a corpus, or renew the page."""
+    """Keep rows, write a corpus, or renew the page."""
     ways: dict[str, Callable[..., object]] = {
         "keep": keep,
-        "check": check,
         "antibodies": antibodies,
     }
     if arguments:

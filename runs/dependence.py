@@ -203,7 +203,6 @@ def antibody(lm: unmask.LanguageModel, chosen: argparse.Namespace) -> Row:
                 (one - 1, other - 1),
             ),
             "pairs_apart": sum(b - a >= 6 for a, b in values),
-            "top": _strongest(values, names, 20),
             "top_apart": _strongest(
                 {pair: v for pair, v in values.items() if pair[1] - pair[0] >= 6}, names, 20
             ),
@@ -215,7 +214,6 @@ def antibody(lm: unmask.LanguageModel, chosen: argparse.Namespace) -> Row:
                 for d in (1, 2, 3, 4, 5, 10, 20, 50)
             },
         }
-    row["positions_centred_too"] = _spearman(list(raw.values()), _centred_over_positions(lm, found))
     if chosen.figure:
         save_figure(found.corrected().plot(), chosen.figure)
     return row
@@ -232,35 +230,6 @@ def _rank(values: dict[Edge, float], pair: Edge) -> int:
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
-
-
-def _spearman(one: Sequence[float], other: Sequence[float]) -> float:
-    ranks = torch.stack(
-        [torch.tensor(v, dtype=torch.float64).argsort().argsort().double() for v in (one, other)]
-    )
-    return float(torch.corrcoef(ranks)[0, 1])
-
-
-@torch.no_grad()
-def _centred_over_positions(lm: unmask.LanguageModel, found: unmask.DependenceMap) -> list[float]:
-    """The Jacobian of logits, centred over positions too, as notebooks have it: a plain loop."""
-    letters = lm.support("amino-acids").ids
-    ids = torch.tensor(lm.tokenizer(found.text)["input_ids"])
-    at = [place.positions[0] for place in found.places]
-    every = lm.model.output_embedding
-    assert every is not None
-    weight, bias = every.weight[letters], 0 if every.bias is None else every.bias[letters]
-    blocks = []
-    for position in at:
-        rows = ids.repeat(len(letters), 1)
-        rows[:, position] = letters
-        blocks.append(lm.model.readouts(rows, at) @ weight.T + bias)
-    jacobian = torch.stack(blocks).double()
-    for axis in range(4):
-        jacobian -= jacobian.mean(dim=axis, keepdim=True)
-    jacobian = (jacobian + jacobian.permute(2, 3, 0, 1)) / 2
-    values = jacobian.square().sum(dim=(1, 3)).sqrt()
-    return [float(values[one.first, one.second]) for one in found.pairs()]
 
 
 # --- running -----------------------------------------------------------------------------------
