@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,10 +20,10 @@ from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.jobs.counts import Counts
-    from unmask.jobs.folder import Shard
     from unmask.jobs.kinds import Kind
-    from unmask.jobs.running import Job, Result
-    from unmask.language_model import LanguageModel
+    from unmask.jobs.model_source import ModelSource
+    from unmask.jobs.ray_workers import RayWorkers
+    from unmask.jobs.running import Job
     from unmask.records.files import InputRows
     from unmask.records.rows import Record, Row
 
@@ -202,81 +202,123 @@ class RowsRun:
     def run(self) -> int:
         """Do what is left to do; returns the exit code."""
         chosen = self.chosen
+        folder, file, format = self._output()
+        source = chosen.running.source(chosen.model)
+        with ExitStack() as stack:
+            workers = None
+            if folder is not None:
+                stack.enter_context(cluster.leaving_in_order())
+            if folder is not None and not chosen.dry_run:
+                # first: whether there is a cluster is known at once, reading an input takes time
+                workers = stack.enter_context(cluster.workers(chosen.distributed, source))
+            given = self.given.read(self.kind, hold=folder is not None)
+            self.check(given)
+            # with a cluster this process only plans, and needs no GPU
+            job = self._job(given, source if workers is None else replace(source, device="cpu"))
+            if chosen.dry_run and not given.is_pipe:
+                cut = job.cut(folder or "")
+                job.announce([*cut.units], cut.rows, print, is_dry=True)
+                return 0
+            if folder is not None:
+                return self._to_folder(job, folder, file, format or "", workers)
+            return self._concluded(self._to_stream(job, file, format))
+
+    def _output(self) -> tuple[str | None, str | None, str | None]:
+        """The folder of parts and the file of the output, if it has one, and its format."""
+        chosen, folder, file = self.chosen, None, None
         if chosen.json and (chosen.output or chosen.output_format):
             raise UnmaskError(
                 "--json prints rows to stdout; leave it out, or give --output FILE.jsonl"
             )
-        folder, format = None, None
         if is_folder(chosen):
             options.check_no_run("--output", chosen.output)
-            folder = whole_path(chosen.output or "")
-        else:
-            named = output_format(chosen.output, chosen.output_format, self.given.files)
-            format = named or ("jsonl" if chosen.json else self.default_format)
-        file = None if folder or chosen.output in (None, "-") else os.path.realpath(chosen.output)
-        is_file = file is not None and (not os.path.exists(file) or os.path.isfile(file))
-        if is_file:
-            folder = f"{file}.parts"
-        if folder is None:
-            return self._to_stream(file, format)
-        return self._to_folder(folder, file, format or "")
+            return whole_path(chosen.output or ""), None, None
+        named = output_format(chosen.output, chosen.output_format, self.given.files)
+        format = named or ("jsonl" if chosen.json else self.default_format)
+        if chosen.output not in (None, "-"):
+            file = os.path.realpath(chosen.output)
+            # a pipe or a device gets its rows at once
+            folder = f"{file}.parts" if os.path.isfile(file) or not os.path.exists(file) else None
+        return folder, file, format
 
-    def _to_stream(self, place: str | None, format: str | None) -> int:
+    def _job(self, given: "InputRows", source: "ModelSource") -> "Job":
+        from unmask.jobs.folder import Shard
+        from unmask.jobs.running import Job
+
+        chosen = self.chosen
+        shard = Shard() if chosen.shard is None else Shard.parse(chosen.shard)
+        size = self.at_once if given.is_pipe else None
+        # bars within a unit would be thousands
+        plain: Any = self.kind
+        return Job(
+            kind=replace(plain, settings=replace(plain.settings, progress=False)),
+            input=given,
+            lm=source.load(),
+            model_name=options.model_name(chosen.model),
+            dtype=chosen.running.dtype,
+            rows_per_unit=size if chosen.rows_per_unit is None else chosen.rows_per_unit,
+            shard=shard,
+            strict=chosen.strict,
+        )
+
+    def _to_stream(self, job: "Job", place: str | None, format: str | None) -> "Counts":
         """To stdout, or to a pipe or a device, which gets its rows at once."""
-        from unmask.jobs.counts import has_none
+        from unmask.jobs.counts import counted, has_none
         from unmask.jobs.running import stream
 
-        chosen, kind = self.chosen, self.kind
-        given = self.given.read(kind, hold=False)
-        self.check(given)
-        is_pipe = given.records is not None and not isinstance(given.records, Sequence)
-        job = self._job(given, chosen.running.load(chosen.model), self.at_once if is_pipe else None)
-        source = job.cut()
-        if chosen.dry_run and not is_pipe:
-            job.announce([*source.units], source.rows, print, is_dry=True)
-            return 0
+        source, kind, is_pipe = job.cut(), self.kind, job.input.is_pipe
+        counts, held = counted(), list["Row"]()
         with _opened(place) as file:
             is_table = format not in ("jsonl", None)
-            names = given.all_names([] if is_pipe else source.units) if is_table else []
+            names = job.input.all_names([] if is_pipe else source.units) if is_table else []
             kept = [name for name in names if name not in kind.dropped_columns]
             rows = Lines(file, [*kept, *kind.output_columns], format or "")
             write = self.keep if format is None and self.keep is not None else rows.write
-            # what has not one number is not written
-            held: list[Row] = []
-
-            def write_or_hold(more: "list[Row]", counts: "Counts") -> None:
-                held.extend(more)
-                if not has_none(counts, kind.methods):
-                    write(list(held))
-                    held.clear()
-
-            if not (chosen.quiet or is_pipe):
+            if not (self.chosen.quiet or is_pipe):
                 job.announce([*source.units], source.rows, _print_note, is_dry=False)
-            counts = stream(job, source, write_or_hold, progress=False if chosen.quiet else None)
-        self._check_any(counts)
-        return self._concluded(counts)
+            for more, counts in stream(job, source, False if self.chosen.quiet else None):
+                held += more
+                # what has not one number is not written
+                if not has_none(counts, kind.methods):
+                    write(held)
+                    held = []
+        return counts
 
-    def _to_folder(self, folder: str, file: str | None, format: str) -> int:
+    def _to_folder(
+        self,
+        job: "Job",
+        folder: str,
+        file: str | None,
+        format: str,
+        workers: "RayWorkers | None",
+    ) -> int:
         """Into a folder of parts, from which a file is merged if one is wanted."""
-        from unmask.jobs.counts import has_none
+        from unmask.jobs.folder import holds_parts
         from unmask.jobs.merging import merge
+        from unmask.jobs.running import run_job
 
-        chosen = self.chosen
-        result = self._computed(folder, file)
-        if result is None:
-            return 0
-        counts, errors = result.counts, result.errors
-        if errors and not result.done:
-            raise UnmaskError(errors[0])
-        if file is not None and has_none(counts, self.kind.methods):
-            shutil.rmtree(folder)
-        self._check_any(counts)
-        code = self._concluded(counts)
-        if file is None and not chosen.quiet:
+        chosen, is_quiet = self.chosen, self.chosen.quiet
+        try:
+            result = run_job(
+                job,
+                folder,
+                workers=workers,
+                progress=False if is_quiet else None,
+                say=options.say,
+                announce=None if is_quiet else _print_note,
+            )
+        except BaseException:
+            if file is not None and not holds_parts(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if result.errors and not result.done:
+            raise UnmaskError(result.errors[0])
+        code = self._concluded(result.counts, folder if file is not None else None)
+        if file is None and not is_quiet:
             merging = "" if chosen.shard else "; unmask merge makes one file of them"
-            texts = f"{counts['texts']:,} texts are in {quoted(chosen.output, limit=200)}"
-            print(texts + merging, file=sys.stderr)
-        if errors:
+            texts = f"{result.counts['texts']:,} texts are in {quoted(chosen.output, limit=200)}"
+            _print_note(texts + merging)
+        if result.errors:
             options.say(result.failures())
             return code or 1
         if file is not None:
@@ -284,69 +326,15 @@ class RowsRun:
             shutil.rmtree(folder)
         return code
 
-    def _computed(self, folder: str, file: str | None) -> "Result | None":
-        """The parts that the folder lacked; None of a dry run."""
-        from unmask.jobs.folder import holds_parts
-        from unmask.jobs.running import run_job
-
-        chosen, _ = self.chosen, self._shard()
-        source = chosen.running.source(chosen.model)
-        # first: whether there is a cluster is known at once, reading an input takes time
-        joined = nullcontext() if chosen.dry_run else cluster.workers(chosen.distributed, source)
-        with cluster.leaving_in_order(), joined as workers:
-            given = self.given.read(self.kind, hold=True)
-            self.check(given)
-            # with a cluster this process only plans, and needs no GPU
-            lm = (source if workers is None else replace(source, device="cpu")).load()
-            job = self._job(given, lm, None)
-            if chosen.dry_run:
-                units = job.cut(folder)
-                job.announce([*units.units], units.rows, print, is_dry=True)
-                return None
-            try:
-                return run_job(
-                    job,
-                    folder,
-                    workers=workers,
-                    progress=False if chosen.quiet else None,
-                    say=options.say,
-                    announce=None if chosen.quiet else _print_note,
-                )
-            except BaseException:
-                if file is not None and not holds_parts(folder):
-                    shutil.rmtree(folder, ignore_errors=True)
-                raise
-
-    def _job(self, given: "InputRows", lm: "LanguageModel", size: int | None) -> "Job":
-        from unmask.jobs.running import Job
-
-        chosen = self.chosen
-        # bars within a unit would be thousands
-        plain: Any = self.kind
-        return Job(
-            kind=replace(plain, settings=replace(plain.settings, progress=False)),
-            input=given,
-            lm=lm,
-            model_name=options.model_name(chosen.model),
-            dtype=chosen.running.dtype,
-            rows_per_unit=size if chosen.rows_per_unit is None else chosen.rows_per_unit,
-            shard=self._shard(),
-            strict=chosen.strict,
-        )
-
-    def _shard(self) -> "Shard":
-        from unmask.jobs.folder import Shard
-
-        return Shard() if self.chosen.shard is None else Shard.parse(self.chosen.shard)
-
-    def _check_any(self, counts: "Counts") -> None:
-        """Raise where there is not one number; a shard may have no texts."""
+    def _concluded(self, counts: "Counts", parts: str | None = None) -> int:
+        """Say what was done; where there is not one number raise, and leave no parts."""
         from unmask.jobs.counts import has_none
 
+        # a shard may have no texts
         if counts["texts"] and has_none(counts, self.kind.methods):
+            if parts is not None:
+                shutil.rmtree(parts)
             raise UnmaskError(self.kind.all_failed_message(counts))
-
-    def _concluded(self, counts: "Counts") -> int:
         return self.conclude(counts) if self.conclude else concluded(self.chosen, self.kind, counts)
 
 

@@ -226,16 +226,12 @@ def _read_ahead(
 
 
 def stream(
-    job: Job,
-    source: Source,
-    write: Callable[[list[Row], Counts], object],
-    *,
-    progress: bool | None = None,
-) -> Counts:
-    """Give the result rows of each unit to `write`, with all counters so far; returns those."""
+    job: Job, source: Source, progress: bool | None = None
+) -> Iterator[tuple[list[Row], Counts]]:
+    """The result rows of each unit, with all counters so far."""
     worker, counts, noun = Worker(job.lm, job.kind), counted(), job.kind.noun
-    if source.identity is None:
-        # a pipe may be a terminal: each line is answered before the next is read
+    if job.input.is_pipe:
+        # it may be a terminal: each line is answered before the next is read
         read = (worker.read(unit) for unit in source.units)
     else:
         read = (rows.result() for _, rows in _read_ahead(worker, source.units))
@@ -244,10 +240,9 @@ def stream(
         for batch, items in read:
             rows, more = worker.answers(batch, items)
             add(counts, more)
-            write(passed_on(batch, rows, job.kind), counts)
+            yield passed_on(batch, rows, job.kind), counts
             job.check(more)
             drawn.update(more["texts"])
-    return counts
 
 
 def _problems(result: Result) -> str:

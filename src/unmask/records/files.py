@@ -119,6 +119,11 @@ class InputRows:
     records: Iterable[Record] | None = None
     identity: list[object] | None = None
 
+    @property
+    def is_pipe(self) -> bool:
+        """Whether its rows are read once, as they come."""
+        return self.records is not None and not isinstance(self.records, Sequence)
+
     def cut(self, size: int, *, at_least: int = 1, at_most: int | None = None) -> Source:
         """Units of so many rows; of fewer, or more, where there would be too few or too many."""
         source = self._cut(size)
