@@ -18,7 +18,7 @@ Row = dict[str, Any]
 Numbers = NDArray[np.float64]
 
 # the sketch's estimators, in the order in which they came
-EARLIER, NOW, PARTNERS = "tables of masses", "both tables", "partners"
+EARLIER, NOW, PARTNERS, DEFAULT = "tables of masses", "both tables", "partners", "default"
 # what is compared: its name in rows, in the tables, and its unit
 QUANTITIES = {
     "best": "log p of the likeliest fill (nats)",
@@ -113,41 +113,61 @@ def _bar(rows: Sequence[Row], name: str, values: Numbers) -> list[str]:
     ]
 
 
-def _partners(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """With partners: the errors within a text are one error, so each text counts once."""
-    heads = ["pairs", "number", "texts", "within 2", "largest", "mean error", "median stated"]
+def _by_text(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Errors of the default: those within a text are one error, so each text counts once."""
+    heads = ["pairs", "number", "texts", "within 2", "95% interval"]
+    heads += ["largest", "mean error", "median stated"]
     lines = []
-    for model, mine in _groups(_defaults(rows, PARTNERS), _model):
+    parts = [
+        *_groups(_defaults(rows, DEFAULT), _model),
+        *_groups(_defaults(rows, PARTNERS), _earlier_model),
+    ]
+    for model, mine in parts:
         for name, title in QUANTITIES.items():
-            texts = [row for row in mine if _numbers(row, name)]
-            if texts:
-                lines.append([model, title, *_once_per_text([_numbers(r, name) for r in texts])])
+            if measured := [row for row in mine if _numbers(row, name)]:
+                lines.append([model, title, *_once_per_text(measured, name)])
     return heads, lines
 
 
-def _once_per_text(texts: Sequence[list[list[float]]]) -> list[str]:
-    within, means = [], []
-    for numbers in texts:
-        error, stated = np.array(numbers).T
+def _once_per_text(rows: Sequence[Row], name: str) -> list[str]:
+    within, means, every = [], [], []
+    for _, some in _groups(rows, lambda row: f"{row['source']} {row['id']}"):
+        numbers = np.array([number for row in some for number in _numbers(row, name)])
+        error, stated = numbers.T
         within.append(np.mean(np.abs(error) <= 2 * stated))
         means.append(np.mean(error))
-    error, stated = np.concatenate([np.array(numbers) for numbers in texts]).T
+        every.append(numbers)
+    error, stated = np.concatenate(every).T
+    low, high = _wilson(float(np.mean(within)), len(within))
     spread = np.std(means, ddof=1) / np.sqrt(len(means))
     return [
-        str(len(texts)),
+        str(len(within)),
         f"{np.mean(within):.3f}",
+        f"{low:.3f} to {high:.3f}",
         f"{np.max(np.abs(error)):.2f}",
         f"{np.mean(means):+.4f} +- {spread:.4f}",
         f"{np.median(stated):.4f}",
     ]
 
 
+def _wilson(share: float, count: int) -> tuple[float, float]:
+    """The interval of a share that holds it in 95 of 100 samples (Wilson 1927)."""
+    z = 1.96
+    middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2) * z / (1 + z**2 / count)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
 def _missing(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """Likely fills that are not among the first thirty of a sketch, with a 95% interval."""
-    heads = ["pairs", "texts", "fills with p from 0.01", "missing", "of them p from 0.02"]
+    heads = ["pairs", "texts", "seeds", "fills with p from 0.01", "missing", "of them p from 0.02"]
     heads += ["95% interval of the rate", "passes: median", "mean"]
     lines = []
-    for source, mine in _groups(_defaults(rows, PARTNERS), _source):
+    parts = [
+        *_groups(_defaults(rows, DEFAULT), _source),
+        *_groups(_defaults(rows, PARTNERS), lambda row: f"{_source(row)}, before"),
+    ]
+    for source, mine in parts:
         count = sum(row["likely"] for row in mine)
         missing = [log_p for row in mine for log_p in row["missing"]]
         low = beta.ppf(0.025, len(missing), count - len(missing) + 1) if missing else 0.0
@@ -156,7 +176,8 @@ def _missing(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         lines.append(
             [
                 source,
-                str(len(mine)),
+                str(len({row["id"] for row in mine})),
+                str(len({row["seed"] for row in mine})),
                 f"{count:,}",
                 str(len(missing)),
                 str(sum(log_p >= np.log(0.02) for log_p in missing)),
@@ -165,6 +186,24 @@ def _missing(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
                 f"{np.mean(passes):,.0f}",
             ]
         )
+    return heads, lines
+
+
+def _misses(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Every fill that is missing."""
+    heads = ["pairs", "text", "seed", "p of the missing fills", "passes", "precision reached"]
+    lines = [
+        [
+            _source(row),
+            row["id"],
+            str(row["seed"]),
+            ", ".join(f"{np.exp(log_p):.3f}" for log_p in row["missing"]),
+            f"{row['forward_passes']:,}",
+            "yes" if row["precision_reached"] else "no",
+        ]
+        for row in _defaults(rows, DEFAULT)
+        if row["missing"]
+    ]
     return heads, lines
 
 
@@ -242,10 +281,15 @@ def tables(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def blocks(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The tables that the page shows: each model's pairs together, and those with partners."""
+    """The tables that the page shows: each model's pairs together, and those of the default."""
     heads, lines = _bars([row for row in rows if row["estimator"] == NOW])
     kept = [line for line in lines if line[0].endswith(", all") and line[1] in SHOWN]
-    tables = {"error bars": (heads, kept), "partners": _partners(rows), "missing": _missing(rows)}
+    tables = {
+        "error bars": (heads, kept),
+        "default": _by_text(rows),
+        "missing": _missing(rows),
+        "misses": _misses(rows),
+    }
     return {name: _table(*table).splitlines() for name, table in tables.items()}
 
 

@@ -125,8 +125,7 @@ def test_scores_by_rows_do(page: dict[str, Any]) -> None:
     @unmask.register("by-rows")
     def by_rows(tables: unmask.PairTables) -> unmask.Joint:
         def scores(rows: slice) -> torch.Tensor:
-            tile = tables.tile(rows)
-            return torch.maximum(tile.log_a_given_b, tile.log_b_given_a)
+            return torch.maximum(*(tables.log_given_others(t, rows) for t in (0, 1)))
 
         return unmask.Joint(scores, tables.supports, method="mlm")
 

@@ -89,8 +89,10 @@ def test_error_bars_are_as_wide_as_the_errors():
     for name, values in squares.items():
         # of normal errors with the right width the mean is one; its spread over seeds is 0.5
         assert np.mean(values) < 4.0, (name, values)
-        # no error below 0.001 is stated, and J is known better than that here
-        assert np.mean(values) > 0.1 or np.max(stated[name]) < 0.002, (name, values, stated[name])
+        # no error below 0.001 is stated, and J is known better than that here; entropies allow for
+        # pairs that no context hints at, of which there are none here
+        least = 0.02 if name[0] in ("entropy", "information") else 0.1
+        assert np.mean(values) > least or np.max(stated[name]) < 0.002, (name, values, stated[name])
         assert np.mean(np.array(values) < 4) > 0.7, (name, values)
 
 

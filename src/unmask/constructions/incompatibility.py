@@ -70,9 +70,8 @@ def _of_several(tables: Tables, law: Law) -> float:
 def _of_two(tables: PairTables, law: Law) -> float:
     total = 0.0
     for rows in tables.blocks():
-        tile = tables.tile(rows)
-        forth = tile.log_a_given_b + law.log_b
-        back = tile.log_b_given_a + law.log_a[rows, None]
+        forth = tables.log_given_others(0, rows) + law.log_b
+        back = tables.log_given_others(1, rows) + law.log_a[rows, None]
         middle = torch.logaddexp(forth, back) - math.log(2)
         total += float((forth.exp() * (forth - middle) + back.exp() * (back - middle)).sum())
     # rounding can leave it a hair outside of its range

@@ -126,8 +126,7 @@ def _summed(joints: Mapping[str, Joint], tables: PairTables) -> dict[str, _Sums]
         for name in joints
     }
     for block in tables.blocks():
-        tile = tables.tile(block)
-        log_a_given_b, log_b_given_a = tile.log_a_given_b, tile.log_b_given_a
+        log_a_given_b, log_b_given_a = (tables.log_given_others(t, block) for t in (0, 1))
         a_given_b, b_given_a = log_a_given_b.exp(), log_b_given_a.exp()
         for name, joint in joints.items():
             scores, total = joint.scores(block), sums[name]

@@ -4,7 +4,6 @@ Constructions read parts (one table, one row, the doubly masked distributions) a
 supplies them, so that nothing runs that is not used. Knows nothing of models.
 """
 
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
@@ -28,25 +27,6 @@ from unmask.text.support import Support
 _BAR_DELAY = 2.0
 
 
-class Tile:
-    """Some rows of both tables, each computed when it is first looked at."""
-
-    def __init__(self, tables: "PairTables", rows: slice) -> None:
-        self.rows = rows
-        # tables keep their last tile: a strong reference back would keep both until a collection
-        self._tables: PairTables = weakref.proxy(tables)
-
-    @computed_once
-    def log_a_given_b(self) -> Float[Tensor, "block b"]:
-        """log q(a | b)."""
-        return self._tables.a_given_b.log_prob(self.rows)
-
-    @computed_once
-    def log_b_given_a(self) -> Float[Tensor, "block b"]:
-        """log q(b | a)."""
-        return self._tables.b_given_a.log_prob(self.rows)
-
-
 class PairTables:
     """Both conditional tables of a pair of blanks, read from a source as they are needed.
 
@@ -65,7 +45,8 @@ class PairTables:
         # rows and columns
         self.shape = len(first), len(second)
         self.settings = settings or Settings()
-        self._last_tile: Tile | None = None
+        # the last rows that were read, by the blank that is read
+        self._last: tuple[slice | None, dict[int, Tensor]] = (None, {})
         self._elicited: dict[int, ConditionalTable] = {}
         self._provenance: Mapping[str, object] = {}
         self._remembered: dict[str, object] = {}
@@ -116,8 +97,8 @@ class PairTables:
         return self
 
     def __getstate__(self) -> dict[str, object]:
-        """The pickled state: all except the last tile, which only points back here."""
-        return {**self.__dict__, "_last_tile": None}
+        """The pickled state: all except the last rows, which are soon computed."""
+        return {**self.__dict__, "_last": (None, {})}
 
     def __repr__(self) -> str:
         """Shape, storage, model and text, as far as they are known: nothing is elicited."""
@@ -171,9 +152,17 @@ class PairTables:
             self.masked  # noqa: B018
 
     def log_given_others(self, outcome: int, rows: slice = EVERY_ROW) -> Float[Tensor, "block b"]:
-        """log q(a | b) or log q(b | a), for some rows."""
-        tile = self.tile(rows)
-        return tile.log_b_given_a if outcome else tile.log_a_given_b
+        """log q(a | b) or log q(b | a), for some rows; the same twice in a row are computed once.
+
+        That is what lets one pass over the tables serve every construction and metric.
+        """
+        # by a name of its own: another thread may replace what is kept meanwhile
+        last = self._last
+        if last[0] != rows:
+            last = self._last = (rows, {})
+        if outcome not in last[1]:
+            last[1][outcome] = self._table(outcome).log_prob(rows)
+        return last[1][outcome]
 
     def log_prob_of(self, outcome: int, place: int) -> Float[Tensor, "_ _"]:
         """The same for one token of the blank, in every context."""
@@ -244,17 +233,6 @@ class PairTables:
     def bar(self, what: str, passes: int | None = None) -> Bar:
         """What counts the passes of work that reads the tables many times."""
         return bar(what, unit="pass", total=passes, shown=self.settings.progress, delay=_BAR_DELAY)
-
-    def tile(self, rows: slice) -> Tile:
-        """Some rows of both tables; the same ones twice in a row are computed once.
-
-        That is what lets one pass over the tables serve every construction and metric.
-        """
-        # by a name of its own: another thread may replace what is kept meanwhile
-        tile = self._last_tile
-        if tile is None or tile.rows != rows:
-            tile = self._last_tile = Tile(self, rows)
-        return tile
 
     def dense(self) -> "PairTables":
         """The same tables with every cell in memory: 8 bytes x V x V."""

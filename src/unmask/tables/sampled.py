@@ -35,9 +35,10 @@ _TRUSTED = 2.0
 # the law is solved to this relative residual, and counts as solved below the second
 _TOLERANCE, _SOLVED = 1e-10, 1e-8
 _FIRST_STEPS, _SPAN, _MOST_ROUNDS, _SPANNED = 3, 16, 20, 1e-14
-# what a context that was not drawn may add, for a mass as that of a drawn one: bits of J, nats of
-# the entropy of a blank and of both together. Chosen on dev pairs
-_UNSEEN_BITS, _UNSEEN_BLANK, _UNSEEN_BOTH = 0.5, 0.8, 1.1
+# replicates have so many contexts more or fewer that nobody hints at, each with the mean mass of a
+# drawn one; for the mass of one, they may add so many bits to J, and nats to the entropy of a blank
+# and of both together. Chosen on dev pairs
+_UNSEEN, _UNSEEN_BITS, _UNSEEN_BLANK, _UNSEEN_BOTH = 2.0, 0.5, 7.0, 10.0
 # keeps masses that no context supports within the range of float64
 _LEAST = 1e-280
 # the weighting of the sample itself
@@ -51,8 +52,8 @@ class Sampled:
 
     `log_given` has for each blank what is likely at the other blank given its own tokens, contexts
     by rows, and `left` the mass of each of those rows beyond the head of the other blank. A sample
-    cannot show a rare context that it does not have: a replicate adds one, or by its `sign` takes
-    one away.
+    cannot show a rare context that it does not have: a replicate has more of them, or by its `sign`
+    fewer.
     """
 
     def __init__(
@@ -87,7 +88,11 @@ class Sampled:
         every = torch.arange(len(first))
         laws = first, flows[1](first, every)
         scales = self._scales(*laws)
-        return scales[0][:, None] * laws[0], scales[1][:, None] * laws[1]
+        first, second = (
+            self._with_unseen(blank, scale[:, None] * law)
+            for blank, (scale, law) in enumerate(zip(scales, laws, strict=True))
+        )
+        return first, second
 
     @property
     def residuals(self) -> Numbers:
@@ -156,6 +161,15 @@ class Sampled:
             torch.where(sound[0] & sound[1], *pair) for pair in zip(scales, plain, strict=True)
         )
         return first, second
+
+    def _with_unseen(self, blank: int, law: Vectors) -> Vectors:
+        """The law, which in replicates has more or less mass beyond the head."""
+        head, drawn = self.sides[blank].certain, int(self.sides[blank].tail.sum())
+        if not drawn:
+            return law
+        beyond = 1.0 - law[:, head].sum(dim=1, keepdim=True)
+        more = (1.0 + _UNSEEN / drawn) ** self._signs[:, None]
+        return law * torch.where(head, 1.0, more) / (1.0 + beyond * (more - 1.0))
 
     @computed_once
     def masses(self) -> tuple[Vectors, Vectors]:

@@ -34,7 +34,7 @@ from unmask.tables.source import MaskedMarginals
 from unmask.text.support import Support
 
 # contexts per blank of the first sweep, by which the others are proposed
-_FIRST = 25
+_FIRST = 50
 # sweeps between both blanks over the contexts that have run
 _SWEEPS = 3
 # part of a proposal that is the doubly masked distribution, so that what is possible can be drawn
@@ -183,7 +183,7 @@ class SketchedPair:
             for number in range(self._replicates)
         ]
         log_weights = [side.reweighted(generators) for side in sides]
-        signs = torch.tensor([0.0, *((-1.0) ** n for n in range(self._replicates))])
+        signs = torch.tensor([0.0, *((-1.0) ** (n // 2) for n in range(self._replicates))])
         return Sampled(sides, given, left, log_weights, signs.double())
 
     def sampled(self, probes: Probes = NO_PROBES) -> Sampled:

@@ -209,8 +209,9 @@ def _answers(tables: PairTables, at: tuple[int, int]) -> dict[str, float | None]
     the mean of its conditionals.
     """
     i, j = at
-    tile, law, apart = tables.tile(slice(i, i + 1)), stationary_law(tables), agreement(tables)
-    a_given_b, b_given_a = float(tile.log_a_given_b[0, j]), float(tile.log_b_given_a[0, j])
+    law, apart = stationary_law(tables), agreement(tables)
+    row = slice(i, i + 1)
+    a_given_b, b_given_a = (float(tables.log_given_others(t, row)[0, j]) for t in (0, 1))
     own = tables.masked.log_a.double(), tables.masked.log_b.double()
     means = _mean_conditionals(tables)
     direct, mixed = (
@@ -241,9 +242,8 @@ def _mean_conditionals(tables: PairTables) -> tuple[Float[Tensor, " a"], Float[T
     log_a, log_b = tables.masked.log_a.double(), tables.masked.log_b.double()
     of_a, of_b = torch.empty_like(log_a), torch.full_like(log_b, -torch.inf)
     for rows in tables.blocks():
-        tile = tables.tile(rows)
-        of_a[rows] = torch.logsumexp(tile.log_a_given_b + log_b, dim=1)
-        part = torch.logsumexp(tile.log_b_given_a + log_a[rows, None], dim=0)
+        of_a[rows] = torch.logsumexp(tables.log_given_others(0, rows) + log_b, dim=1)
+        part = torch.logsumexp(tables.log_given_others(1, rows) + log_a[rows, None], dim=0)
         of_b = torch.logaddexp(of_b, part)
     return of_a, of_b
 
