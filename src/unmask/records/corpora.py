@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from unmask.errors import CorpusError
 from unmask.printable import quoted
 from unmask.records import places
-from unmask.records.files import FORMATS, format_by_name, records_or_raise
+from unmask.records.files import format_by_name, format_of, records_or_raise
 from unmask.records.hub import HubTable, dataset_rows
 from unmask.records.rows import TEXT_COLUMN
 from unmask.records.tables import SNLI_COLUMNS, SNLI_HEADER, listed
@@ -52,8 +52,8 @@ class CorpusSpec:
             raise CorpusError(
                 f"a corpus is {listed(KNOWN)}, a dataset, a file or '-', not {quoted(self.place)}"
             )
-        if self.format is not None and self.format not in FORMATS:
-            raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(self.format)}")
+        if self.format is not None:
+            format_of(self.place, self.format)
         if isinstance(columns, str) or not isinstance(columns, Sequence):
             raise CorpusError(f"columns is a list of names or numbers, not {quoted(columns)}")
         for number, column in enumerate(columns):
@@ -97,15 +97,15 @@ def read_corpus(spec: CorpusSpec) -> Corpus:
     """The distinct sentences of a corpus; anything that cannot be read is a `CorpusError`."""
     path = os.path.expanduser(spec.place)
     # not Path.is_dir and Path.exists, which raise on names that no file system takes
-    if spec.place == "-" or (os.path.exists(path) and not os.path.isdir(path)):
+    is_dataset = spec.place in KNOWN or os.path.isdir(path)
+    if spec.place == "-" or (os.path.exists(path) and not is_dataset):
         shown = places.shown(spec.place)
         # not the whole path: results name their corpus, and folders differ between machines
         name = "stdin" if spec.place == "-" else os.path.basename(path)
         return _gathered(name, shown, _of_file(spec, path, name, shown))
-    if spec.place not in KNOWN and not os.path.isdir(path):
-        looks_like_a_path = path.startswith((".", "/")) or path.count("/") > 1 or "\\" in path
-        if looks_like_a_path or format_by_name(path) is not None:
-            raise CorpusError(f"there is no file {quoted(spec.place, limit=150)}")
+    looks_like_a_path = path.startswith((".", "/", "~")) or path.count("/") > 1 or "\\" in path
+    if not is_dataset and (looks_like_a_path or format_by_name(path) is not None):
+        raise CorpusError(f"there is no file {quoted(spec.place, limit=150)}")
     return _of_dataset(spec, path)
 
 
@@ -130,11 +130,11 @@ def _gathered(name: str, shown: str, occurrences: Iterable[_Occurrence]) -> Corp
                 f"{where} has {quoted(value)} ({type(value).__name__}) where a sentence should be; "
                 "give columns that hold strings"
             )
-        _check_writable(value, f"{where} has a sentence that")
         text = value.strip()
         if not text or text in texts:
             refused["repeated" if text else "empty"] += 1
             continue
+        _check_writable(text, f"{where} has a sentence that")
         _check_writable(id, f"{where} has an id that")
         if id in ids:
             raise CorpusError(
@@ -172,11 +172,7 @@ def _of_file(spec: CorpusSpec, path: str, name: str, shown: str) -> Iterator[_Oc
             raise CorpusError(
                 f"{shown} is not a dataset, so it has no {option} {quoted(value)}; leave it out"
             )
-    format = spec.format or ("txt" if path == "-" else format_by_name(path))
-    if format is None:
-        raise CorpusError(
-            f"the name of {shown} does not show its format; name it: {listed(FORMATS)}"
-        )
+    format = format_of(path, spec.format, "txt" if path == "-" else None)
     if format == "txt" and spec.columns:
         raise CorpusError(
             f"{shown} is plain text, one sentence per line, and has no column "
@@ -211,21 +207,19 @@ def _columns_of_snli(row: Mapping[str, object], where: str) -> Iterable[str]:
 
 
 def _of_dataset(spec: CorpusSpec, path: str) -> Corpus:
-    place = KNOWN.get(spec.place, spec.place)
+    place = name = KNOWN.get(spec.place, spec.place)
     is_folder = spec.place not in KNOWN and os.path.isdir(path)
     if spec.format is not None:
         raise CorpusError(
             f"{quoted(place, limit=150)} is a {'folder' if is_folder else 'dataset'}, to which a "
             "format does not apply; give a file, or leave the format out"
         )
-    name = place
     if is_folder:
         with places.reading(place):
-            if not os.listdir(path):
-                raise CorpusError(
-                    f"{quoted(place, limit=150)} is an empty folder; give a file or a dataset's "
-                    "folder"
-                )
+            is_empty = not os.listdir(path)
+        if is_empty:
+            shown = quoted(place, limit=150)
+            raise CorpusError(f"{shown} is an empty folder; give a file or a dataset's folder")
         # in full, because `.` is not a name
         place = os.path.abspath(path)
         name = os.path.basename(place)

@@ -57,7 +57,8 @@ class Unit(NamedTuple):
     @property
     def name(self) -> str:
         """Where it is, for errors."""
-        kind, (first, last) = ("row", self.rows) if self.rows else ("byte", self[3:5])
+        ends = self.start, self.stop or 0
+        kind, (first, last) = ("row", self.rows) if self.rows else ("byte", ends)
         which = f"{kind} {first:,}" if first == last else f"{kind}s {first:,} to {last:,}"
         return f"{which} of {places.shown(self.place) if self.place else 'the input'}"
 
@@ -185,20 +186,19 @@ def open_input(
     At most `limit` rows. `format` is theirs if names do not show it, `piped_format` that of a pipe
     by default; with `hold` a pipe is read to its end. If no row can be read, it is refused.
     """
-    check_format(format)
     pipe = next(filter(is_pipe, inputs), None)
     if pipe is not None and len(inputs) > 1:
         raise CorpusError(f"{places.shown(pipe)} is read alone; leave out the other files")
     if pipe is not None:
-        format = format or format_by_name(pipe) or piped_format
-        records = islice(read_records(Unit(0, pipe, format), columns), limit)
+        unit = Unit(0, pipe, format_of(pipe, format, piped_format))
+        records = islice(read_records(unit, columns), limit)
         # no further than the first row: it may be a terminal
         head = list(_until(records, 1))
         names, sample = _look([head], places.shown(pipe))
         if hold:
             return rows_in_memory([*head, *records])
         return InputRows(names, sample, columns=columns, records=chain(head, records))
-    files = [(one, format or known_format(one.place)) for one in places.find(inputs, _ENDINGS)]
+    files = [(file, format_of(file.place, format)) for file in places.find(inputs, _ENDINGS)]
     step = max(1, len(files) // _FILES_LOOKED_AT)
     heads = (_head(file.place, its, columns) for file, its in files[::step][:_FILES_LOOKED_AT])
     shown = places.shown(files[0][0].place) if len(files) == 1 else "the input"
@@ -251,20 +251,16 @@ def is_pipe(place: str) -> bool:
     return os.path.abspath(path).startswith("/dev/") or not os.path.isfile(path)
 
 
-def check_format(format: str | None) -> None:
-    """Reject what is no format."""
-    if format is not None and format not in FORMATS:
-        raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(format)}")
-
-
 def format_by_name(name: str) -> str | None:
     """The format that the name of a file shows, if any."""
     return ENDINGS.get(places.without_compression(name.lower())[0].rpartition(".")[2])
 
 
-def known_format(place: str) -> str:
-    """The format that the name of a file shows; an error if it shows none."""
-    format = format_by_name(place)
+def format_of(place: str, named: str | None = None, default: str | None = None) -> str:
+    """The format of a file: as it is named, as its name shows, or else the default."""
+    if named is not None and named not in FORMATS:
+        raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(named)}")
+    format = named or format_by_name(place) or default
     if format is None:
         raise CorpusError(
             f"the name of {places.shown(place)} does not show its format; name it: "
@@ -326,14 +322,15 @@ def _cut_file(
 
         whole = whole._replace(header=_layout(file.place, format, columns).end)
         if format == "parquet":
-            rows = parquet.row_count(file.place)
-            rows = rows if limit is None or rows is None else min(rows, limit)
+            try:
+                rows = sum(parquet.group_sizes(file.place))
+                rows = rows if limit is None else min(rows, limit)
+            except CorpusError:
+                # one unit, which fails with the reason when it is read
+                units.append(whole)
             for start in range(0, rows or 0, size):
                 stop = min(start + size, rows or 0)
                 units.append(whole._replace(start=start, stop=stop, rows=(start + 1, stop)))
-            if rows is None:
-                # it fails with the reason when it is read
-                units.append(whole)
         elif file.changed is not None and format in _OF_LINES and not (is_packed or limit):
             sample = read()
             step = max(1, round(size * len(sample) / max(1, sample.count(b"\n"))))
@@ -341,10 +338,11 @@ def _cut_file(
                 stop = min(start + step, file.size)
                 units.append(whole._replace(start=start, stop=stop, line=None))
         else:
+            lines, last, rows = read_lines(read, places.shown(file.place)), Line(0, "", 0, ""), 0
             # lines of JSON are not parsed to be counted
-            reader, rows = READERS["txt" if format == "jsonl" else format], 0
-            lines = read_lines(read, places.shown(file.place))
-            records, last = islice(reader(lines, columns), limit), Line(0, "", 0, "")
+            is_json = format == "jsonl"
+            records = READERS["txt"](lines, ()) if is_json else READERS[format](lines, columns)
+            records = islice(records, limit)
             while batch := list(islice(records, size)):
                 start, line, last = last.end, last.number + 1, batch[-1].line or last
                 numbers = rows + 1, rows + len(batch)
@@ -388,7 +386,7 @@ def read_unit(unit: Unit, columns: Sequence[str], optional: Sequence[str] = ()) 
 
 def records_or_raise(place: str, format: str | None, columns: Sequence[str]) -> Iterator[Record]:
     """Every row of a file; the first that cannot be read raises a `CorpusError`."""
-    for record in read_records(Unit(0, place, format or known_format(place)), columns):
+    for record in read_records(Unit(0, place, format_of(place, format)), columns):
         if record.reason is not None:
             raise CorpusError(record.reason)
         yield record

@@ -49,10 +49,14 @@ def read_lines(
         # a return may be half of a line end
         is_open = block and pieces and not pieces[-1].endswith(b"\n")
         rest = pieces.pop() if is_open else b""
-        for raw in pieces:
-            is_first = end == 0
-            end += len(raw)
-            yield _decoded(raw.rstrip(b"\r\n"), Line(number, "", end, shown, after), is_first)
+        for piece in pieces:
+            # some editors put a mark before UTF-8
+            raw = piece.removeprefix(codecs.BOM_UTF8) if end == 0 else piece
+            raw, end = raw.rstrip(b"\r\n"), end + len(piece)
+            # also where it is wrong: its quotation marks and commas count in CSV
+            line = Line(number, raw.decode("utf-8", "replace"), end, shown, after)
+            reason = _fault(raw, line)
+            yield line if reason is None else line._replace(reason=reason)
             number += 1
         if not block:
             return
@@ -62,26 +66,20 @@ def read_lines(
             rest = rest[: LONGEST + 1] + rest[-1:]
 
 
-def _decoded(raw: bytes, line: Line, is_first: bool) -> Line:
-    """The line with its text, and with what is wrong with it."""
-    why = None
-    if is_first:
-        # some editors put a mark before UTF-8
-        raw = raw.removeprefix(codecs.BOM_UTF8)
-    # also where it is wrong: its quotation marks and commas count in CSV
-    line = line._replace(text=raw.decode("utf-8", "replace"))
-    if is_first and raw.startswith(_UTF_16):
-        return line._replace(reason=f"{line.shown} is UTF-16; save it as UTF-8")
+def _fault(raw: bytes, line: Line) -> str | None:
+    """Why a line cannot be used."""
+    if raw.startswith(_UTF_16) and (line.number, line.after) == (1, 0):
+        return f"{line.shown} is UTF-16; save it as UTF-8"
     if len(raw) > LONGEST:
-        why = f"is longer than {readable_bytes(LONGEST)}; write each text on its own line"
-    elif "\0" in line.text:
-        why = (
-            f"holds a NUL at its byte {raw.index(0) + 1}, so it is not text; give a UTF-8 text file"
-        )
-    elif "\ufffd" in line.text:
+        size = readable_bytes(LONGEST)
+        return f"{line.where} is longer than {size}; write each text on its own line"
+    if "\0" in line.text:
+        nul = f"a NUL at its byte {raw.index(0) + 1}"
+        return f"{line.where} holds {nul}, so it is not text; give a UTF-8 text file"
+    if "\ufffd" in line.text:
         try:
             raw.decode()
         except UnicodeDecodeError as error:
-            place = f"its byte {error.start + 1} is 0x{raw[error.start]:02x}"
-            why = f"is not UTF-8: {place}; save the file as UTF-8"
-    return line if why is None else line._replace(reason=f"{line.where} {why}")
+            byte = f"its byte {error.start + 1} is 0x{raw[error.start]:02x}"
+            return f"{line.where} is not UTF-8: {byte}; save the file as UTF-8"
+    return None

@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -23,13 +23,6 @@ def parquet_library() -> tuple[Any, Any]:
 def group_sizes(place: str) -> list[int]:
     """The number of rows of each row group."""
     return _group_sizes(place, _stamp(place))
-
-
-def row_count(place: str) -> int | None:
-    """The number of rows; None of a file that cannot be read."""
-    with suppress(CorpusError):
-        return sum(group_sizes(place))
-    return None
 
 
 def read_table(
