@@ -143,9 +143,9 @@ def find(places: Iterable[str], endings: Iterable[str]) -> list[FoundFile]:
 
 
 def _on_disk(place: str) -> list[FoundFile]:
-    base, paths = _fixed_part(place) or ".", list[str]()
     if os.path.isfile(place):
         return [FoundFile(os.path.abspath(place), os.path.basename(place), os.path.getsize(place))]
+    base, paths = _fixed_part(place) or ".", list[str]()
     if os.path.isdir(place):
         base, paths = place, list(_walk(place))
     elif "**" in place:
