@@ -19,7 +19,7 @@ from unmask.joints.metrics import pair_metrics
 from unmask.language_model import LanguageModel
 from unmask.model.devices import device_name
 from unmask.printable import describe
-from unmask.queries.sketched import joints_at
+from unmask.queries.sketched import cost_of_sketch, joints_at, needs_sketch
 from unmask.settings import Settings, Sketch
 
 # the column of a unit's rows that holds the masked pair
@@ -84,15 +84,21 @@ class Evaluate(Kind):
 
     def work(self, lm: LanguageModel, item: MaskedPair) -> Work:
         """The forward passes of an example: all constructions share them."""
-        cost = lm.cost(
-            item.cloze,
-            # A-KL and J read both tables, and a sketch is run whatever is read from it
-            methods=[*(one.method for one in self.constructions), DEFAULT_METHOD],
-            support=self.sketch or self.support,
-            settings=self.settings,
-            options={one.method: dict(one.options) for one in self.constructions},
-            timed=False,
-        )
+        # A-KL and J read both tables, and a sketch is run whatever is read from it
+        methods = {DEFAULT_METHOD: {}, **{one.method: one.options for one in self.constructions}}
+        if self.sketch is None:
+            cost = lm.cost(
+                item.cloze,
+                methods=list(methods),
+                support=self.support,
+                settings=self.settings,
+                options=methods,
+                timed=False,
+            )
+        else:
+            shape = (lm.model.vocabulary_size,) * 2
+            count = len(needs_sketch(methods, shape))
+            cost = cost_of_sketch(self.sketch, shape, self.settings, len(item.cloze), count)
         return Work(cost.forward_passes, len(item.cloze), cost.at_most)
 
     def run(self, lm: LanguageModel, items: Sequence[MaskedPair]) -> list[list[dict[str, Any]]]:
