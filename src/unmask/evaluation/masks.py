@@ -112,14 +112,14 @@ def _masked(
         return "too short"
     blanks = _blanks(places, mask, _hash(seed, mask, sentence.id, "blanks"))
     offsets, spans, gold = encoding.get("offset_mapping"), None, [ids[place] for place in blanks]
-    own: tuple[Span | None, ...] = (None,)
+    blank_spans: tuple[Span | None, ...] = (None,)
     if offsets is None:
         parts = [tokenizer.decode([token]).strip() for token in gold]
     else:
-        one, other = (trimmed(text, tuple(offsets[place])) for place in blanks)
-        spans, own = (one, other), tuple(span_of_place(p, text, offsets) for p in blanks)
+        left, right = (trimmed(text, tuple(offsets[place])) for place in blanks)
+        spans, blank_spans = (left, right), tuple(span_of_place(p, text, offsets) for p in blanks)
         # a character that both tokens share counts once
-        parts = [text[place] for place in sorted({*range(*one), *range(*other)})]
+        parts = [text[place] for place in sorted({*range(*left), *range(*right)})]
     for place in blanks:
         ids[place] = tokenizer.mask_token_id
     blanked = Cloze(
@@ -127,7 +127,7 @@ def _masked(
         tuple(ids),
         tuple(blanks),
         tuple(gold),
-        spans=None if None in own else tuple(filter(None, own)),
+        spans=None if None in blank_spans else tuple(filter(None, blank_spans)),
         # counted where examples are drawn: one warning per sentence of a corpus would be too many
         unknown=unknown_parts(text, ids, tokenizer),
     )

@@ -22,29 +22,29 @@ _ESTIMATES = frozenset(NAMES.values())
 
 def text(table: ReportTable) -> str:
     """The table in aligned columns; a star marks differences that exclude zero."""
-    shown = table.compact()
-    lines = _cells(shown, printable, "{} *")
-    parts = [*map(printable, _above(shown)), aligned(lines), *map(printable, shown.notes)]
+    compact = table.compact()
+    lines = _cells(compact, printable, "{} *")
+    parts = [*map(printable, _above(compact)), aligned(lines), *map(printable, compact.notes)]
     return "\n\n".join(parts) + "\n"
 
 
 def markdown(table: ReportTable) -> str:
     """The table in Markdown; differences that exclude zero are bold."""
-    shown = table.compact()
-    head, *body = _cells(shown, markup.markdown, "**{}**")
-    rule = [":---" if left else "---:" for left in _left(shown)]
+    compact = table.compact()
+    head, *body = _cells(compact, markup.markdown, "**{}**")
+    rule = [":---" if left else "---:" for left in _left(compact)]
     lines = "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
-    title, *terms = map(markup.markdown, _above(shown))
-    return "\n\n".join([f"**{title}**", *terms, lines, *map(markup.markdown, shown.notes)]) + "\n"
+    title, *terms = map(markup.markdown, _above(compact))
+    return "\n\n".join([f"**{title}**", *terms, lines, *map(markup.markdown, compact.notes)]) + "\n"
 
 
 def latex(table: ReportTable) -> str:
     """The table in LaTeX, for the package booktabs; differences that exclude zero are bold."""
-    shown = table.compact()
-    cells = _cells(shown, markup.latex, r"\textbf{{{}}}", minus="$-$")
+    compact = table.compact()
+    cells = _cells(compact, markup.latex, r"\textbf{{{}}}", minus="$-$")
     head, *body = (" & ".join(line) + r" \\" for line in cells)
-    kinds = "".join("l" if left else "r" for left in _left(shown))
-    caption = " ".join(map(markup.latex, [f"{shown.title}.", *shown.terms, *shown.notes]))
+    kinds = "".join("l" if left else "r" for left in _left(compact))
+    caption = " ".join(map(markup.latex, [f"{compact.title}.", *compact.terms, *compact.notes]))
     lines = [
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",

@@ -132,13 +132,13 @@ def _check_one_sample(runs: Iterable[EvaluationRun]) -> None:
                     f"two runs name different {kinds} {quoted(name)}; report them apart, or"
                     " evaluate one under another name"
                 )
-        own = {row.group for row in run.rows}
-        for group in sorted(groups & own):
+        run_groups = {row.group for row in run.rows}
+        for group in sorted(groups & run_groups):
             raise StoreError(
                 f"two runs measure {quoted(group.construction)} of {quoted(group.model)} on"
                 f" {quoted(group.corpus)}, {group.mask}; report them apart"
             )
-        groups |= own
+        groups |= run_groups
         for row in run.rows:
             # examples are paired by sentence and mask
             if not _agrees(positions, (row.group.setting, row.example_id), row.positions):

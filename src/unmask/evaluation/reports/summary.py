@@ -127,15 +127,18 @@ def by_distance(
             inside = [
                 row for part in parts for row in part if first <= (distance.of(row) or 0) <= last
             ]
-            found = (
-                summarise(inside, resampling)
-                if baseline is None
-                else differences(inside, baseline, resampling)
-            )
-            bins += [replace(one, first=first, last=last) for one in found if one.examples]
+            if baseline is None:
+                summaries_of_bin = summarise(inside, resampling)
+            else:
+                summaries_of_bin = differences(inside, baseline, resampling)
+            bins += [
+                replace(summary, first=first, last=last)
+                for summary in summaries_of_bin
+                if summary.examples
+            ]
         if baseline is None:
             # means are read construction by construction, differences distance by distance
-            bins.sort(key=lambda one: names.index(one.group.construction))
+            bins.sort(key=lambda summary: names.index(summary.group.construction))
         summaries += bins
     return summaries
 
@@ -172,16 +175,16 @@ def _summary(group: Group, rows: Sequence[ResultRow], resampling: Resampling) ->
     estimates: Estimates = dict.fromkeys((*METRICS, *MEASURES))
     if valid:
         names, sentences = _metrics(valid), [row.sentence_id for row in valid]
-        found = means(_columns(valid, names), sentences, resampling)
-        by_metric = _widened(names, found, valid, len(valid))
+        plain = means(_columns(valid, names), sentences, resampling)
+        by_metric = _widened(names, plain, valid, len(valid))
         estimates |= by_metric
         estimates |= {name: by_metric[nll].exp() for name, nll in PERPLEXITIES.items()}
         counts = [row.gold_bytes for row in valid]
         if size := sum(counts):
             # sums over sums, since a mean of ratios would favour short tokens
             nats = [[_TOKENS * nll for nll in column] for column in _columns(valid, NLLS)]
-            found = ratios(nats, counts, sentences, resampling)
-            by_metric = _widened(NLLS, found, valid, size / _TOKENS)
+            plain = ratios(nats, counts, sentences, resampling)
+            by_metric = _widened(NLLS, plain, valid, size / _TOKENS)
             estimates |= {name: by_metric[nll] for name, nll in PER_BYTE.items()}
     return Summary(group, len(valid), estimates, failed=len(rows) - len(valid))
 
@@ -190,17 +193,17 @@ def _difference(
     group: Group, rows: Sequence[ResultRow], baseline: Sequence[ResultRow], resampling: Resampling
 ) -> Summary:
     by_example = {row.example_id: row for row in measured(baseline)}
-    own = [row for row in measured(rows) if row.example_id in by_example]
-    others = [by_example[row.example_id] for row in own]
+    paired = [row for row in measured(rows) if row.example_id in by_example]
+    others = [by_example[row.example_id] for row in paired]
     estimates: Estimates = dict.fromkeys(METRICS)
-    if own:
-        names, sentences = _metrics(own), [row.sentence_id for row in own]
-        columns = _columns(own, names), _columns(others, names)
-        found = paired_differences(*columns, sentences, resampling)
+    if paired:
+        names, sentences = _metrics(paired), [row.sentence_id for row in paired]
+        columns = _columns(paired, names), _columns(others, names)
+        plain = paired_differences(*columns, sentences, resampling)
         # as if both constructions of an example erred independently: what their errors share is not
         # known, and both variances together are at least that of the difference unless they oppose
-        estimates |= _widened(names, found, [*own, *others], len(own))
-    return Summary(group, len(own), estimates, baseline=baseline[0].construction)
+        estimates |= _widened(names, plain, [*paired, *others], len(paired))
+    return Summary(group, len(paired), estimates, baseline=baseline[0].construction)
 
 
 def _metrics(rows: Sequence[ResultRow]) -> list[str]:

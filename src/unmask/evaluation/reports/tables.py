@@ -141,7 +141,7 @@ def report_table(
     paper = [
         measure
         for measure in PAPER_MEASURES
-        if is_results and any(_published(one, measure) is not None for one in summaries)
+        if is_results and any(_published(summary, measure) is not None for summary in summaries)
     ]
     columns: Columns = {}
     if is_difference(name):
