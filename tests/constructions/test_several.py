@@ -13,7 +13,7 @@ from assets import real_model
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
-from unmask import LanguageModel, Settings, Support
+from unmask import LanguageModel, Settings
 from unmask.constructions import construct, constructions_of
 from unmask.errors import UndeterminedWarning
 from unmask.joints.lazy_orders import LazyOrders, averaged_orders
@@ -337,13 +337,6 @@ def test_a_cloze_that_is_none(positions: tuple[int, ...]) -> None:
         lm.joint(unmask.Cloze("x", (lm.model.mask_id,) * 2, positions), settings=QUIET)
 
 
-@pytest.mark.parametrize("n", [0, -1])
-def test_fills_are_asked_for_by_number(n: int) -> None:
-    joint = toy(2).joint(text(2), method="mlm", settings=QUIET)
-    with pytest.raises(unmask.SupportError, match="number of fills from 1"):
-        joint.top(n)
-
-
 def test_captured_mass_is_that_of_the_whole_vocabulary() -> None:
     lm = toy(3)
     assert isinstance(lm.model, ToyMaskedLM)
@@ -367,18 +360,6 @@ def test_whole_vocabularies_of_three_blanks_are_refused_before_anything_runs() -
     ):
         lm.joint(text(3), method="ag", support="vocabulary", settings=small)
     assert lm.model.rows_asked == 0
-
-
-def test_results_do_not_depend_on_the_batch_size() -> None:
-    lm = toy(3, noise=1.0)
-    joints = [
-        lm.joint(text(3), support=[0, 1, 2], settings=Settings(progress=False, batch_size=size))
-        for size in (1, 5, 64)
-    ]
-    for other in joints[1:]:
-        np.testing.assert_allclose(
-            other.log_rows(slice(None)), joints[0].log_rows(slice(None)), atol=1e-9
-        )
 
 
 # --- candidates grown from the model -----------------------------------------------------------
@@ -503,11 +484,6 @@ def test_five_blanks_are_filled_without_being_told_how() -> None:
     assert lm.joint(text(5), method="ag", support=2, settings=QUIET).shape == (2,) * 5
 
 
-def test_what_there_is_only_for_two_blanks() -> None:
-    with pytest.raises(unmask.MethodError, match="no option 'pivot_axis'"):
-        toy(3).joint(text(3), method="hcb", pivot_axis=1, settings=QUIET)
-
-
 # --- a trained model ---------------------------------------------------------------------------
 
 
@@ -537,14 +513,6 @@ def test_a_trained_model_against_loops_over_its_own_logits() -> None:
         np.testing.assert_allclose(
             np.log(probabilities(joint)), np.log(wanted[name]), atol=1e-4, err_msg=name
         )
-
-
-@pytest.mark.slow
-def test_support_values_pass_through() -> None:
-    lm = toy(3)
-    axis = Support(torch.tensor([1, 2]), ["one", "two"])
-    joint = lm.joint(text(3), method="ag", support=axis, settings=QUIET)
-    assert joint.top(1)[0].tokens[0] in ("one", "two")
 
 
 @pytest.mark.parametrize("axes", [(0, 1), (2, 0), (1, 2), (2, 1, 0)])
