@@ -113,7 +113,9 @@ def check_options(method: str, options: Given, blanks: int = 2) -> None:
     if chosen.only_two and blanks > 2:
         names = ", ".join(constructions_of(blanks))
         raise MethodError(f"{method} takes two blanks; for more there are {names}")
-    allowed = chosen.options(blanks) if options else {}
+    if not options:
+        return
+    allowed = chosen.options(blanks)
     for option, value in options.items():
         if option not in allowed:
             of = f"{method} of more than two blanks" if blanks > 2 else method
