@@ -7,7 +7,7 @@ has a reason in place of its numbers, and the others go on.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -120,40 +120,21 @@ def score_pairs(
 
     Items are read a few hundred at a time, as the scores are iterated over.
     """
-    score = _scorer(lm, method, support, settings or Settings())
-    return _scored(lm, items, method, score)
+    how, source = settings or Settings(), iter(items)
+    # what cannot be done is rejected before any item is read
+    score_items(lm, [], method=method, support=support, settings=how)
 
+    def scored() -> Iterator[PairScore]:
+        while window := list(islice(source, ITEMS_AT_ONCE)):
+            parsed = read_items(lm, window, method=method)
+            pairs = [one for one in parsed if isinstance(one, WordPair)]
+            warn_of_texts(lm.tokenizer, [pair.cloze.unknown for pair in pairs])
+            scores = iter(score_items(lm, pairs, method=method, support=support, settings=how))
+            yield from (
+                PairScore(reason=one) if isinstance(one, str) else next(scores) for one in parsed
+            )
 
-Scorer = Callable[[list[WordPair]], Iterable[PairScore]]
-
-
-def _scorer(lm: JointModel, method: str, support: str | Sketch, settings: Settings) -> Scorer:
-    """What scores items that were read; what it cannot do raises."""
-    name, axes = method_name(method), resolved(support, 2, lm.model.vocabulary_size)
-    if isinstance(axes, Sketch):
-        check_sketched([name])
-    elif axes not in ("tokens", "vocabulary"):
-        raise SupportError(
-            f"items take support 'auto', 'vocabulary' or a Sketch, not {quoted(support)}: "
-            "probabilities given candidates are not comparable across items"
-        )
-    if name == METHOD_WITHOUT_TABLES:
-        return partial(_by_orders, RowReader(lm.model, settings))
-    return partial(_by_tables, lm, name, axes, settings)
-
-
-def _scored(
-    lm: JointModel, items: Iterable[Sequence[object]], method: str, score: Scorer
-) -> Iterator[PairScore]:
-    source = iter(items)
-    while window := list(islice(source, ITEMS_AT_ONCE)):
-        parsed = read_items(lm, window, method=method)
-        pairs = [one for one in parsed if isinstance(one, WordPair)]
-        warn_of_texts(lm.tokenizer, [pair.cloze.unknown for pair in pairs])
-        scores = iter(score(pairs))
-        yield from (
-            PairScore(reason=one) if isinstance(one, str) else next(scores) for one in parsed
-        )
+    return scored()
 
 
 def read_items(
@@ -185,8 +166,18 @@ def score_items(
     support: str | Sketch,
     settings: Settings,
 ) -> list[PairScore]:
-    """The scores of items that were read."""
-    return list(_scorer(lm, method, support, settings)(list(pairs)))
+    """The scores of items that were read; raises for what cannot be done."""
+    name, axes = method_name(method), resolved(support, 2, lm.model.vocabulary_size)
+    if isinstance(axes, Sketch):
+        check_sketched([name])
+    elif axes not in ("tokens", "vocabulary"):
+        raise SupportError(
+            f"items take support 'auto', 'vocabulary' or a Sketch, not {quoted(support)}: "
+            "probabilities given candidates are not comparable across items"
+        )
+    if name == METHOD_WITHOUT_TABLES:
+        return _by_orders(RowReader(lm.model, settings), pairs)
+    return [_by_tables(lm, name, axes, settings, pair) for pair in pairs]
 
 
 # --- what an item says -------------------------------------------------------------------------
@@ -267,7 +258,7 @@ def _too_wide(item: Sequence[object], pair: WordPair, method: str) -> str:
 # --- by orders ---------------------------------------------------------------------------------
 
 
-def _by_orders(reader: RowReader, pairs: list[WordPair]) -> list[PairScore]:
+def _by_orders(reader: RowReader, pairs: Sequence[WordPair]) -> list[PairScore]:
     """Forward passes of all pairs together, in batches of equal length."""
 
     def scores(some: list[WordPair]) -> Iterator[PairScore]:
@@ -311,20 +302,18 @@ def _numbers(steps: Mapping[Places, Tensor], first: Places, second: Places) -> d
 
 
 def _by_tables(
-    lm: JointModel, method: str, axes: object, settings: Settings, pairs: list[WordPair]
-) -> Iterator[PairScore]:
-    for pair in pairs:
-        first, second = pair.pieces
-        if isinstance(axes, Sketch):
-            whole = lm.tables(pair.cloze, support="vocabulary", settings=settings)
-            joint = joints_at({method: {}}, whole, axes, (first, second))[0][method]
-        else:
-            joint = lm.joint(pair.cloze, method=method, support="vocabulary", settings=settings)
-        if joint.diagnostics.get("converged") is False:
-            yield PairScore(reason=f"{method} has not converged")
-            continue
-        numbers = _of_joint(joint, first, second)
-        yield pair.score(numbers, int(str(joint.diagnostics["forward_passes"])))
+    lm: JointModel, method: str, axes: object, settings: Settings, pair: WordPair
+) -> PairScore:
+    first, second = pair.pieces
+    if isinstance(axes, Sketch):
+        whole = lm.tables(pair.cloze, support="vocabulary", settings=settings)
+        joint = joints_at({method: {}}, whole, axes, (first, second))[0][method]
+    else:
+        joint = lm.joint(pair.cloze, method=method, support="vocabulary", settings=settings)
+    if joint.diagnostics.get("converged") is False:
+        return PairScore(reason=f"{method} has not converged")
+    passes = int(str(joint.diagnostics["forward_passes"]))
+    return pair.score(_of_joint(joint, first, second), passes)
 
 
 def _of_joint(joint: Joint, first: int, second: int) -> dict[str, float | None]:

@@ -28,6 +28,7 @@ from unmask.queries.dependence.question import (
     MapOptions,
     MapQuestion,
     MeasuredMap,
+    Opening,
     ids_of,
     positions_of,
     read_places,
@@ -42,8 +43,6 @@ _HEAD = 4
 _UNSEEN = 0.5
 
 
-# the number of a text, and places of it that are masked together while the others keep their tokens
-Opening = tuple[int, tuple[int, ...]]
 # of an opening, by the filled place and the place that is read: nats, variances; and forward passes
 Measured = tuple[Float[Tensor, "places places"], Float[Tensor, "places places"], int]
 
@@ -64,10 +63,7 @@ def by_information(
     def measure(some: list[Opening]) -> Iterator[Measured]:
         return _Contexts(reader, outcomes, options, questions, some).measured()
 
-    openings: list[Opening] = []
-    for number, question in enumerate(questions):
-        every = [tuple(range(len(question.places)))]
-        openings += [(number, o) for o in (options.pairs(question) if question.is_whole else every)]
+    openings = options.openings(questions)
     sizes, passes = [len(question.places) for question in questions], [0] * len(questions)
     found = [torch.full((2, size, size), math.nan, dtype=torch.float64) for size in sizes]
     answers = run_by_shape(reader, openings, shape_of, measure)
@@ -85,11 +81,7 @@ def _averaged(
     question: MapQuestion, options: MapOptions, numbers: Tensor, passes: int
 ) -> MeasuredMap:
     """Both directions averaged, in bits, of pairs that are near enough."""
-    values, variances = numbers
-    bits, far = 2 * math.log(2), torch.ones_like(values, dtype=torch.bool)
-    for one, other in options.pairs(question):
-        far[one, other] = far[other, one] = False
-    values[far] = variances[far] = math.nan
+    bits, (values, variances) = 2 * math.log(2), options.within(question, numbers)
     errors = None if options.is_exact(question) else (variances + variances.T).sqrt() / bits
     return MeasuredMap((values + values.T) / bits, passes, standard_errors=errors)
 

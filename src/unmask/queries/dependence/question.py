@@ -1,5 +1,6 @@
 """A text whose places are mapped, and how: what every measure starts from."""
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,10 @@ class MapQuestion:
     def widths(self) -> tuple[int, ...]:
         """How many tokens each place has."""
         return tuple(len(place.positions) for place in self.places)
+
+
+# the number of a text, and places of it that are masked together while the others keep their tokens
+Opening = tuple[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +103,24 @@ class MapOptions:
         return (
             (one, other) for one in range(size) for other in self.near(question, one) if other > one
         )
+
+    def openings(self, questions: Sequence[MapQuestion]) -> list[Opening]:
+        """Places that are masked together: every two of a whole text, all blanks of another."""
+        openings: list[Opening] = []
+        for number, question in enumerate(questions):
+            every = [tuple(range(len(question.places)))]
+            some = self.pairs(question) if question.is_whole else every
+            openings += [(number, places) for places in some]
+        return openings
+
+    def within(
+        self, question: MapQuestion, values: Float[Tensor, "*maps places places"]
+    ) -> Float[Tensor, "*maps places places"]:
+        """The values of places that are near enough; the others are not a number."""
+        far = torch.ones(values.shape[-2:], dtype=torch.bool)
+        for one, other in self.pairs(question):
+            far[one, other] = far[other, one] = False
+        return values.masked_fill(far, math.nan)
 
     def near(self, question: MapQuestion, place: int) -> range:
         """The places that are near enough to one, itself included."""

@@ -25,11 +25,7 @@ def measured_by(head: DependenceHead) -> MeasureMaps:
 def _by_head(
     head: DependenceHead, reader: RowReader, questions: Sequence[MapQuestion], options: MapOptions
 ) -> list[MeasuredMap]:
-    together = [
-        (number, some)
-        for number, question in enumerate(questions)
-        for some in (options.pairs(question) if question.is_whole else [_all(question)])
-    ]
+    together = options.openings(questions)
     tables = [torch.zeros((len(one.places),) * 2, dtype=torch.float64) for one in questions]
 
     def use(rows: Sequence[int], inside: Inside, log_probs: Tensor, positions: Tensor) -> None:
@@ -45,17 +41,10 @@ def _by_head(
     masked = [_masked(questions[number], some, reader.model.mask_id) for number, some in together]
     outcomes = Outcomes.of(reader.model, options.support)
     each_masked(reader, masked, outcomes, use, attention=head.reads_attention)
-    maps = []
-    for question, table in zip(questions, tables, strict=True):
-        values = torch.full_like(table, torch.nan)
-        for one, other in options.pairs(question):
-            values[one, other] = values[other, one] = table[one, other]
-        maps.append(MeasuredMap(values, options.forward_passes(question)))
-    return maps
-
-
-def _all(question: MapQuestion) -> range:
-    return range(len(question.places))
+    return [
+        MeasuredMap(options.within(question, table), options.forward_passes(question))
+        for question, table in zip(questions, tables, strict=True)
+    ]
 
 
 def _masked(
