@@ -4,7 +4,6 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import torch
@@ -82,12 +81,11 @@ class MapOptions:
         """Reject what cannot be measured."""
         if self.measure not in MEASURES:
             raise MethodError(f"no measure {quoted(self.measure)}; measures: {', '.join(MEASURES)}")
-        limits: dict[str, tuple[Any, int, int]] = {
+        limits = {
             "samples": (self.samples, _FEWEST_SAMPLES, _MOST_SAMPLES),
             "seed": (self.seed, 0, 2**31 - 1),
+            "window": (1 if self.window is None else self.window, 1, 2**31 - 1),
         }
-        if self.window is not None:
-            limits["window"] = (self.window, 1, 2**31 - 1)
         for name, (value, least, most) in limits.items():
             number = whole_number(value)
             if number is None or not least <= number <= most:
@@ -97,12 +95,8 @@ class MapOptions:
 
     def pairs(self, question: MapQuestion) -> Iterator[tuple[int, int]]:
         """Every two places that are near enough."""
-        size = len(question.places)
-        if self.window is None:
-            return combinations(range(size), 2)
-        return (
-            (one, other) for one in range(size) for other in self.near(question, one) if other > one
-        )
+        for one in range(len(question.places)):
+            yield from ((one, other) for other in self.near(question, one) if other > one)
 
     def openings(self, questions: Sequence[MapQuestion]) -> list[Opening]:
         """Places that are masked together: every two of a whole text, all blanks of another."""
@@ -117,10 +111,10 @@ class MapOptions:
         self, question: MapQuestion, values: Float[Tensor, "*maps places places"]
     ) -> Float[Tensor, "*maps places places"]:
         """The values of places that are near enough; the others are not a number."""
-        far = torch.ones(values.shape[-2:], dtype=torch.bool)
-        for one, other in self.pairs(question):
-            far[one, other] = far[other, one] = False
-        return values.masked_fill(far, math.nan)
+        where = torch.tensor(numbers_of(question.places))
+        apart = (where[:, None] - where).abs()
+        far = apart > (apart.max() if self.window is None else self.window)
+        return values.masked_fill(far.fill_diagonal_(True), math.nan)
 
     def near(self, question: MapQuestion, place: int) -> range:
         """The places that are near enough to one, itself included."""
@@ -217,35 +211,22 @@ def question_of(
     whole = cloze.gold is not None
     ids = tuple(cloze.filled(cloze.gold)) if cloze.gold is not None else cloze.ids
     spans = cloze.spans or ((None, None),) * len(cloze.blank_widths)
-    places = [
-        Place(
-            _name(n, run, ids, span, cloze, tokenizer) if names is None else names[n],
-            run,
-            *span,
-            run[0] if whole and is_chosen else None,
-        )
-        for n, (run, span) in enumerate(zip(cloze.positions_by_blank, spans, strict=True))
-    ]
+    places: list[Place] = []
+    for n, (run, span) in enumerate(zip(cloze.positions_by_blank, spans, strict=True)):
+        if names is not None:
+            name = names[n]
+        elif not whole:
+            name = f"blank {n}"
+        elif span[0] is not None:
+            name = cloze.text[span[0] : span[1]]
+        else:
+            # its tokens, where characters are not known
+            name = " ".join(map(str, tokenizer.convert_ids_to_tokens([ids[p] for p in run])))
+        places.append(Place(name, run, *span, run[0] if whole and is_chosen else None))
     if whole:
         # in the order of the text, not of the names
         places.sort(key=lambda place: place.positions)
     return MapQuestion(cloze.text, ids, tuple(places), whole)
-
-
-def _name(
-    number: int,
-    run: Sequence[int],
-    ids: Sequence[int],
-    span: tuple[int | None, int | None],
-    cloze: Cloze,
-    tokenizer: Any,
-) -> str:
-    """What a place covers, or its tokens where characters are not known; blanks have numbers."""
-    if cloze.gold is None:
-        return f"blank {number}"
-    if span[0] is not None:
-        return cloze.text[span[0] : span[1]]
-    return " ".join(map(str, tokenizer.convert_ids_to_tokens([ids[place] for place in run])))
 
 
 # --- rows --------------------------------------------------------------------------------------
