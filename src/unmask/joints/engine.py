@@ -5,7 +5,7 @@ the unnormalised log joint. Its subclasses know shorter ways, or need fewer rows
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -122,22 +122,19 @@ class Engine:
         kept = sorted(axes)
         summed = tuple(axis for axis in range(len(self.shape)) if axis not in axes)
         total = log_zeros(*(self.shape[axis] for axis in kept), device=self.device)
-        for rows, tile in self._tiles(given or {}):
+        # given blanks have one place
+        fixed = dict(given or {})
+        first = fixed.pop(0, None)
+        for rows in self._blocks() if first is None else [slice(first, first + 1)]:
+            tile = self.scores(rows)
+            for axis, place in fixed.items():
+                tile = tile.narrow(axis, place, 1)
             part = torch.logsumexp(tile, dim=summed) if summed else tile
             if kept[0] == 0:
                 total[rows] = part
             else:
                 total = torch.logaddexp(total, part)
         return total.permute([kept.index(axis) for axis in axes])
-
-    def _tiles(self, given: Mapping[int, int]) -> Iterator[tuple[slice, Tensor]]:
-        """Tile by tile, so that no table is made; given blanks have one place."""
-        first = given.get(0)
-        for rows in self._blocks() if first is None else [slice(first, first + 1)]:
-            tile = self.scores(rows)
-            for axis, place in given.items():
-                tile = tile if axis == 0 else tile.narrow(axis, place, 1)
-            yield rows, tile
 
     def _blocks(self) -> list[slice]:
         return row_blocks(self.shape[0], math.prod(self.shape[1:]))

@@ -38,7 +38,8 @@ class Product:
             if power:
                 term = tables.log_given_others(outcome, rows)
                 terms.append(term if power == 1 else power * term)
-        return _expanded(reduce(torch.add, terms), tables.shape, rows)
+        block = len(range(*rows.indices(tables.shape[0])))
+        return reduce(torch.add, terms).expand(block, *tables.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +104,3 @@ def check_covers(form: Form, shape: Sequence[int], method: str) -> None:
 
 def _some(factor: Factor, rows: slice) -> Factor:
     return factor if factor.shape[0] == 1 else factor[rows]
-
-
-def _expanded(scores: Tensor, shape: Sequence[int], rows: slice) -> Tensor:
-    block = len(range(*rows.indices(shape[0])))
-    return scores.expand(block, *shape[1:])

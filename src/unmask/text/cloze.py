@@ -181,12 +181,10 @@ def unknown_parts(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> tuple[
         # tokens that are put around a text cover nothing of it
         parts = [text[low:high].strip() for low, high in spans if low < high]
     else:
-        parts = [word for word in text.split() if unknown in _alone(word, tokenizer)]
+        bare = {"verbose": False, "add_special_tokens": False}
+        words = text.split()
+        parts = [word for word in words if unknown in tokenizer(word, **bare)["input_ids"]]
     return tuple(part for part in parts if part != written)
-
-
-def _alone(word: str, tokenizer: Tokenizer) -> list[int]:
-    return list(tokenizer(word, verbose=False, add_special_tokens=False)["input_ids"])
 
 
 def _no_blank(text: str, tokenizer: Tokenizer) -> str:

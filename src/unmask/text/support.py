@@ -95,19 +95,16 @@ class Support:
         token_id = whole_number(token)
         if token_id is None:
             raise SupportError(f"a token is a string or an id, not {type(token).__name__}")
-        return self._index_of_id(token_id)
-
-    def place_of_id(self, token_id: int) -> int | None:
-        """The place of an id on this axis; None if it has none."""
-        return self._place_of_id.get(token_id)
-
-    def _index_of_id(self, token_id: int) -> int:
         place = self.place_of_id(token_id)
         if place is None:
             raise SupportError(
                 f"token id {quoted(token_id)} is not among the {len(self)} tokens of this blank"
             )
         return place
+
+    def place_of_id(self, token_id: int) -> int | None:
+        """The place of an id on this axis; None if it has none."""
+        return self._place_of_id.get(token_id)
 
     def _index_of_name(self, name: str) -> int:
         places = self._place_of_name
