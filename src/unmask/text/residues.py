@@ -34,21 +34,16 @@ def check_positions(positions: object, residues: str) -> list[int]:
         position = whole_number(given)
         if position is None:
             raise ClozeError(f"a position is a number from 1, not {quoted(given)}")
-        check_position(position, residues)
+        if not 1 <= position <= len(residues):
+            raise ClozeError(
+                f"there is no position {quoted(position)}; the sequence has 1 to {len(residues)}"
+            )
         if position in chosen:
             raise ClozeError(f"positions name {position} twice; give each once")
         chosen.append(position)
     if len(chosen) < 2:
         raise ClozeError(f"pairs need at least two positions, not {len(chosen)}")
     return sorted(chosen)
-
-
-def check_position(position: int, residues: str) -> None:
-    """Reject a position that a checked sequence does not have."""
-    if not 1 <= position <= len(residues):
-        raise ClozeError(
-            f"there is no position {quoted(position)}; the sequence has 1 to {len(residues)}"
-        )
 
 
 def spelled_residues(
