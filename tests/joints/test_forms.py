@@ -13,13 +13,17 @@ SHAPE = (4, 3, 5)
 class Uniform:
     """Tables of three blanks of which only the shape matters."""
 
-    shape = SHAPE
+    shape, supports, law = SHAPE, (), None
 
     def diagnostics(self):
         return {}
 
     def log_given_others(self, outcome, rows=slice(None)):
         return torch.zeros(SHAPE, dtype=torch.float64)[rows]
+
+    # what tables have besides, and a form does not read
+    log_prob_of = log_normalizer = log_given = log_masked = log_given_others
+    has_masked = elicit = holds_all = remember = bar = diagnostics
 
 
 def along(axis: int, size: int | None = None) -> torch.Tensor:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex
 
 from unmask.arguments import Options
-from unmask.constructions import check_methods, check_options, method_name
+from unmask.constructions import check_methods, method_name
 from unmask.errors import ClozeError, PiecesWarning, SupportError, warn
 from unmask.joints.joint import Joint
 from unmask.lazy import Guessable, computed_once
@@ -153,11 +153,8 @@ class JointModel(Guessable):
         """
         name = None if method is None else method_name(method)
         cloze = self._as_cloze(text, blanks)
-        count = len(cloze.positions)
-        name = name or default_method(count, support)
-        check_options(name, options, max(2, count))
-        axes = resolved(support, count, self.model.vocabulary_size)
-        request = joint_request(cloze, {name: options}, axes, settings, self._provenance(cloze))
+        name = name or default_method(len(cloze.positions), support)
+        request = self._request(cloze, [name], support, settings, {name: options})
         return build_joints(request, self.model, self._vocabulary)[name]
 
     def joints(
