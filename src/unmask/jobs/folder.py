@@ -103,11 +103,8 @@ class Folder:
         """Forget that a unit was begun: it is done, or this process lives to say why not."""
         places.remove(self._place(_BEGUN, number))
 
-    def begun(self) -> set[int]:
-        """The units whose process ended while they were under way, or before it could note more."""
-        return self._numbers("begun")
-
-    def _numbers(self, what: str) -> set[int]:
+    def numbers(self, what: str) -> set[int]:
+        """The units that have a receipt of a `part`, or a note that they are `begun`."""
         # of another plan too: its parts do not match this one
         names = filter(None, map(_NUMBERED.fullmatch, places.names_in(self.place)))
         return {int(name[2]) for name in names if name[1] == what}
@@ -144,7 +141,7 @@ class Folder:
 
     def receipts(self, shard: Shard | None = None) -> dict[int, Receipt | None]:
         """The receipts of all units or those of a shard; None where the part does not match."""
-        numbers = [n for n in sorted(self._numbers("part")) if shard is None or n in shard]
+        numbers = [n for n in sorted(self.numbers("part")) if shard is None or n in shard]
 
         def checked(number: int) -> Receipt | None:
             receipt = self.receipt(number)

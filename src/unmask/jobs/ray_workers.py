@@ -33,6 +33,8 @@ LOCAL = "local"
 _BLOCKS_PER_WORKER = 20
 # deaths of one worker, and attempts at one block: a bad unit takes three, a cluster has other ones
 _LIMITS = {"max_restarts": 30, "max_task_retries": 30}
+# what Ray Data prints of its own
+_SHOWN = ("enable_progress_bars", "enable_operator_progress_bars", "print_on_execution_start")
 
 
 class RayWorker:
@@ -175,10 +177,9 @@ def _quiet() -> Iterator[None]:
     """Ray Data without its own bars and logs, and as it was afterwards."""
     from ray.data import DataContext
 
-    context, logger = DataContext.get_current(), logging.getLogger("ray.data")
-    names = ("enable_progress_bars", "enable_operator_progress_bars", "print_on_execution_start")
-    before, level = {name: getattr(context, name) for name in names}, logger.level
-    vars(context).update(dict.fromkeys(names, False))
+    context, logger = vars(DataContext.get_current()), logging.getLogger("ray.data")
+    before, level = dict(context), logger.level
+    context.update(dict.fromkeys(_SHOWN, False))
     logger.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
@@ -187,4 +188,4 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
-        vars(context).update(before)
+        context.update(before)

@@ -3,7 +3,7 @@
 import io
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -165,7 +165,9 @@ def run_job(
         else:
             if left and announce is not None:
                 job.announce(left, rows, announce, is_dry=False)
-            outcomes = _done_here(Worker(job.lm, job.kind), folder, left)
+            worker = Worker(job.lm, job.kind)
+            read = _read_ahead(worker, left)
+            outcomes = (worker.do(unit, rows.result, folder) for unit, rows in read)
         drawn = _progress_bar(job, rows, result, progress if len(left) > 1 else False)
         with closing(outcomes), drawn as shown:
             try:
@@ -197,19 +199,11 @@ def _left(folder: Folder, source: Source, shard: Shard, result: Result, say: Say
         say(f"{len(damaged):,} parts are damaged, and are computed again")
     for number in [*damaged, *result.tried]:
         folder.forget(number)
-    for number in folder.begun() & done.keys():
+    for number in folder.numbers("begun") & done.keys():
         # its process wrote the receipt, and ended before it could remove the note
         folder.end(number)
     left = [unit for unit in source.units if unit.number in shard and unit.number not in done]
     return sorted(left, key=lambda unit: unit.number in result.tried)
-
-
-def _done_here(
-    worker: Worker, folder: Folder, units: Iterable[Unit]
-) -> Generator[Outcome, None, None]:
-    """The outcome of every unit, in their order."""
-    for unit, rows in _read_ahead(worker, units):
-        yield worker.do(unit, rows.result, folder)
 
 
 def _read_ahead(

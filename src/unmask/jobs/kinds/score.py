@@ -95,10 +95,17 @@ class ScoreKind(Kind):
 
     def _texts(self, row: Row) -> "Sequence[str] | Reason":
         """The texts of a row, with what they are given around them."""
-        texts = _cells(row, self.columns)
-        context = _cells(row, self.given)
-        if isinstance(texts, Reason) or isinstance(context, Reason) or not self.given:
-            return context if isinstance(context, Reason) else texts
+        for name in self.required_columns:
+            value = row.get(name)
+            if not (value is None or isinstance(value, str)):
+                return Reason(
+                    f"the row has {quoted(value)} ({type(value).__name__}) under {quoted(name)}, "
+                    "where a text should be; name a column that holds strings"
+                )
+        # an empty cell: the row is kept, and its text has no score
+        texts, context = ([row.get(n) or "" for n in ns] for ns in (self.columns, self.given))
+        if not context:
+            return texts
         prefix, suffix = (*context, "")[:2]
         return in_context(texts, (prefix, suffix), self.separator)
 
@@ -106,11 +113,12 @@ class ScoreKind(Kind):
         self, lm: LanguageModel, items: Sequence[tuple[TokenisedText, ...]]
     ) -> list[list[dict[str, Any]]]:
         """One row per method and item, or word of it."""
-        scores = {method: self._scores(lm, items, method) for method in self.methods}
-        return [
-            [row for method in self.methods for row in self._rows(method, scores[method][place])]
-            for place in range(len(items))
-        ]
+        unit, results = BITS if self.base_two else 1.0, [list[dict[str, Any]]() for _ in items]
+        for method in self.methods:
+            for rows, score in zip(results, self._scores(lm, items, method), strict=True):
+                numbers = result_rows(score, words=self.words, unit=unit)
+                rows += [self._row(method, row) for row in numbers]
+        return results
 
     def _scores(
         self, lm: LanguageModel, items: Sequence[tuple[TokenisedText, ...]], method: str
@@ -135,10 +143,6 @@ class ScoreKind(Kind):
         # nothing was run to compare
         counts = {"orders": 0, "forward_passes": 0} if self.is_pairs else {}
         return [self._row(method, {**counts, "reason": reason}) for method in self.methods]
-
-    def _rows(self, method: str, score: TextScore | LogRatio) -> list[dict[str, Any]]:
-        rows = result_rows(score, words=self.words, unit=BITS if self.base_two else 1.0)
-        return [self._row(method, row) for row in rows]
 
     def _row(self, method: str, numbers: Row) -> dict[str, Any]:
         order = self.order if method == "unmasking" else None
@@ -187,15 +191,3 @@ class ScoreKind(Kind):
                     passes = row[f"{self.prefix}forward_passes"]
                     add(counts["pairs"], {verdict: {"count": 1, "passes": passes}})
         return counts
-
-
-def _cells(row: Row, columns: Sequence[str]) -> "tuple[str, ...] | Reason":
-    for name in columns:
-        value = row.get(name)
-        if not (value is None or isinstance(value, str)):
-            return Reason(
-                f"the row has {quoted(value)} ({type(value).__name__}) under {quoted(name)}, where "
-                "a text should be; name a column that holds strings"
-            )
-    # an empty cell: the row is kept, and its text has no score
-    return tuple(row.get(name) or "" for name in columns)
