@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from unmask.errors import UnmaskError
 from unmask.jobs.counts import Counts, counted, note
 
 if TYPE_CHECKING:
@@ -37,19 +38,22 @@ class Work(NamedTuple):
 class Kind:
     """Maps each input row to result rows. A dataclass of plain values: it is sent to workers.
 
-    A kind defines `output_columns`, `read` and `run`; the rest has defaults. `name` is the command,
-    `noun` what a row is, `verb` what is done with it. Of the input it reads the `required_columns`
-    and, if present, the `optional_columns`; all but the `dropped_columns` are passed on. Its own
-    `output_columns` have the names of their Arrow types, or `json` for any value; their names begin
-    with `prefix`. An output in which none of the `methods` has a number is not left behind. Rows
-    take some `row_seconds` of this processor beside the model; where they do not share batches,
-    `runs_alone`, a few of them are timed for an estimate.
+    A kind defines `output_columns`, `run`, and `read` or `item`; the rest has defaults. `name` is
+    the command, `noun` what a row is, `verb` what is done with it. Of the input it reads the
+    `required_columns` and, if present, the `optional_columns`; all but the `dropped_columns` are
+    passed on. Its own `output_columns` have the names of their Arrow types, or `json` for any
+    value; their names begin with `prefix`. An output in which none of the `methods` has a number is
+    not left behind. Rows take some `row_seconds` of this processor beside the model; where they do
+    not share batches, `runs_alone`, a few of them are timed for an estimate.
     """
 
     name, noun, verb = "", "text", "scored"
     row_seconds = 2e-4
     # how the model is run
     settings: "Settings"
+    methods: Sequence[str] = ()
+    model_name: str = ""
+    prefix: str = ""
 
     @property
     def required_columns(self) -> Sequence[str]:
@@ -72,24 +76,9 @@ class Kind:
         raise NotImplementedError
 
     @property
-    def methods(self) -> Sequence[str]:
-        """The methods, at least one of which must have a number."""
-        return ()
-
-    @property
     def runs_alone(self) -> bool:
         """True where its rows share no batches."""
         return False
-
-    @property
-    def prefix(self) -> str:
-        """The beginning of the names of its columns."""
-        return ""
-
-    @property
-    def model_name(self) -> str:
-        """The name of the model in its rows."""
-        return ""
 
     @property
     def title(self) -> str:
@@ -103,7 +92,17 @@ class Kind:
         return values
 
     def read(self, lm: "LanguageModel", rows: Sequence[Row]) -> list[Any]:
-        """The tokens of each row, or a `Reason`; the model does not run."""
+        """What the model is run on for each row, or a `Reason`; it does not run."""
+        items = list[Any]()
+        for row in rows:
+            try:
+                items.append(self.item(lm, row))
+            except UnmaskError as error:
+                items.append(Reason(error))
+        return items
+
+    def item(self, lm: "LanguageModel", row: Row) -> Any:
+        """What the model is run on for a row that is read on its own."""
         raise NotImplementedError
 
     def work(self, lm: "LanguageModel", item: Any) -> Work | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unmask.errors import UnmaskError
-from unmask.jobs.kinds import Kind, Reason, Row, Work
+from unmask.jobs.kinds import Kind, Row, Work
 from unmask.language_model import LanguageModel
 from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.mapping import check_memory, dependence_maps
@@ -64,15 +64,9 @@ class DependenceKind(Kind):
             **texts,
         }
 
-    def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
-        """The places of each text."""
-        items: list[Any] = []
-        for row in rows:
-            try:
-                items.append(self.question(lm, row.get("text")))
-            except UnmaskError as error:
-                items.append(Reason(error))
-        return items
+    def item(self, lm: LanguageModel, row: Row) -> MapQuestion:
+        """The places of a text."""
+        return self.question(lm, row.get("text"))
 
     def question(self, lm: LanguageModel, text: Any) -> MapQuestion:
         """A text with its places; one that cannot be mapped raises."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
-from unmask.jobs.kinds import Kind, Reason, Work
+from unmask.jobs.kinds import Kind, Work
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
 from unmask.queries.fill_mask_output import of_tokens
@@ -217,15 +217,9 @@ class FillKind(Kind):
     def _answerer(self, lm: LanguageModel) -> Answerer:
         return Answerer(lm, self.request, self.how, self.top, self.settings)
 
-    def read(self, lm: LanguageModel, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """The cloze and the request of each."""
-        answerer, items = self._answerer(lm), list[Any]()
-        for row in rows:
-            try:
-                items.append(answerer.read(dict(row)))
-            except UnmaskError as error:
-                items.append(Reason(error))
-        return items
+    def item(self, lm: LanguageModel, row: Mapping[str, Any]) -> tuple[Cloze, FillRequest]:
+        """The cloze and the request of a row."""
+        return self._answerer(lm).read(dict(row))
 
     def run(self, lm: LanguageModel, items: Sequence[tuple[Cloze, FillRequest]]) -> list[list[Row]]:
         """One row per text and method."""
