@@ -1,23 +1,28 @@
 """How many rows a model really runs, besides those that only time it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from unmask.cli import dependence
-from unmask.model.row_reader import RowReader
+from unmask.model.row_reader import RowReader, Rows
 
 
 def counted_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of all batches from now on; nothing is timed before it runs."""
     sizes: list[int] = []
-    run = RowReader._run
+    each_batch = RowReader.each_batch
 
-    def counted(self: RowReader, ids: Any, positions: Sequence[int]) -> Any:
-        sizes.append(len(ids))
-        return run(self, ids, positions)
+    def counted(
+        self: RowReader, rows: Rows, positions: Any, use: Callable[[slice, Any], None], **how: Any
+    ) -> None:
+        def used(batch: slice, passed: Any) -> None:
+            sizes.append(batch.stop - batch.start)
+            use(batch, passed)
 
-    monkeypatch.setattr(RowReader, "_run", counted)
+        each_batch(self, rows, positions, used, **how)
+
+    monkeypatch.setattr(RowReader, "each_batch", counted)
     monkeypatch.setattr(dependence, "_FEW_PASSES", 10**9)
     return sizes
