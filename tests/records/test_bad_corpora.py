@@ -131,7 +131,7 @@ def test_one_sentence(row: Bad, tmp_path: Path) -> None:
     assert re.search(row.says, said), said
 
 
-@pytest.mark.parametrize("row", [*BYTES, *JSON, *TABLES], ids=lambda row: row.kind)
+@pytest.mark.parametrize("row", [BYTES[0], BYTES[-1], JSON[0], TABLES[0]], ids=lambda row: row.kind)
 def test_the_same_from_standard_input(row: Bad, monkeypatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(row.content)))
     spec = CorpusSpec("-", format=row.name.split(".")[1], **row.options)

@@ -78,11 +78,6 @@ def test_label_premise_and_hypothesis_without_a_header(tmp_path):
     assert texts(corpus) == SENTENCES
 
 
-def test_quotation_marks_are_text_where_tabs_separate(tmp_path):
-    corpus = read(tmp_path / "a.tsv", 'x\t"Help" he said.\ny\t"Open\n', columns=["2"])
-    assert texts(corpus) == ['"Help" he said.', '"Open']
-
-
 def test_comma_separated_values_with_quotes_and_line_ends_inside(tmp_path):
     content = 'id,text\r\n1,"A cat, they said, ""sat"".\nThen ran."\r\n\r\n2,plain\r\n'
     corpus = read(tmp_path / "a.csv", content, columns=["text"])
@@ -107,13 +102,6 @@ def test_json_lines_by_key(tmp_path):
     corpus = read(tmp_path / "x.jsonl", content, columns=["a"])
     assert corpus.sentences == (Sentence("x:0/a", "one"), Sentence("x:2/a", "é"))
     assert corpus.refused["empty"] == 1
-
-
-def test_a_byte_order_mark_is_not_text(tmp_path):
-    marked = read(tmp_path / "a.txt", b"\xef\xbb\xbfA cat sat.\n")
-    assert texts(marked) == ["A cat sat."]
-    table = read(tmp_path / "a.csv", b"\xef\xbb\xbftext\nA cat sat.\n", columns=["text"])
-    assert texts(table) == ["A cat sat."]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """However a file is cut, its units hold the rows of the whole file, and their lines the numbers."""
 
-import gzip
 import re
 from pathlib import Path
 from typing import Any
@@ -46,13 +45,15 @@ def test_units_hold_the_rows_of_the_whole(name, end, tmp_path, monkeypatch) -> N
     place, columns = tmp_path / f"a.{name}", ["1" if "numbers" in name else "text"]
     content = CONTENTS[name].replace("\n", end).encode()
     place.write_bytes(content)
-    (tmp_path / f"{place.name}.gz").write_bytes(gzip.compress(content))
+    for ending in ("gz", "zst"):
+        with pa.output_stream(f"{place}.{ending}") as stream:
+            stream.write(content)
     whole = open_input([str(place)], columns).cut(1000)
     expected = rows(whole, columns)
     assert len(expected) == whole.rows
     for block in (7, 2**20):
         monkeypatch.setattr(files, "_BLOCK", block)
-        for given in (str(place), f"{place}.gz", f"disk://{place}"):
+        for given in (str(place), f"{place}.gz", f"{place}.zst", f"disk://{place}"):
             for size in (1, 2, 3):
                 source = open_input([given], columns).cut(size)
                 found = rows(source, columns)

@@ -89,30 +89,13 @@ def test_sequences_of_fasta_have_a_name_and_letters(file) -> None:
 
 
 @pytest.mark.parametrize("ending", ["gz", "zst"])
-@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.tsv", "a.fasta"])
-def test_compressed_files_hold_the_same_rows(name, ending, file, tmp_path: Path) -> None:
+def test_a_compressed_file_that_was_cut_off_says_so(ending, file, tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
-    texts = [f"MKT{letter}" for letter in "ABCDE"]
-    format = name.partition(".")[2]
-    given = [{"id": str(n), "text": text} for n, text in enumerate(texts)]
-    content = {
-        "txt": "".join(f"{text}\n" for text in texts),
-        "fasta": "".join(f">{row['id']}\n{row['text']}\n" for row in given),
-    }.get(format) or written(given, ["id", "text"], format)
-    plain = read(file(name, content))
-    with pa.output_stream(str(tmp_path / f"{name}.{ending}")) as stream:
-        stream.write(content.encode())
-    assert read(str(tmp_path / f"{name}.{ending}")) == plain
-    assert [row["text"] for row in plain] == texts
-    # a file that was cut off says so
-    packed = (tmp_path / f"{name}.{ending}").read_bytes()
-    with pytest.raises(CorpusError, match=f"cannot read .*{name}.{ending}"):
-        read(file(f"b{name}.{ending}", packed[: len(packed) // 2]))
-
-
-def test_a_limit_reads_no_further(file) -> None:
-    place = file("a.jsonl", '{"text": "a"}\n{"text": "b"}\nnot JSON\n')
-    assert [row["text"] for row in read(place, limit=2)] == ["a", "b"]
+    with pa.output_stream(str(tmp_path / f"a.txt.{ending}")) as stream:
+        stream.write(b"".join(b"%d\n" % (n * n) for n in range(100)))
+    packed = (tmp_path / f"a.txt.{ending}").read_bytes()
+    with pytest.raises(CorpusError, match=f"cannot read .*a.txt.{ending}"):
+        read(file(f"a.txt.{ending}", packed[: len(packed) // 2]))
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,14 +115,8 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         ("a.txt", "\n \n", [], "holds no text; give at least one"),
         ("a.csv", "", [], "holds no text"),
         ("a.csv", "item,text\n", [], "holds no text"),
-        ("a.txt", b"caf\xe9", [], "line 1 of '.*a.txt' is not UTF-8: its byte 4 is 0xe9"),
         ("a.csv", "item,sentence\n1,a\n", [], "has no column 'text'; it has 'item', 'sentence'"),
-        ("a.csv", "n,text\n1,a\n2\n", [], "line 3 of '.*a.csv' has 1 fields, but the first has 2"),
-        ("a.csv", 'text\n"a', [], "is not CSV"),
-        ("a.csv", "n,n,text\n1,2,a\n", [], "has 2 columns 'n'"),
         ("a.tsv", "n\ttext\n1\t \t\n", [], "line 2 of '.*a.tsv' has 3 fields"),
-        ("a.jsonl", '{"text": "a"}\n{"text"\n', [], "line 2 of '.*a.jsonl' is not JSON"),
-        ("a.jsonl", "[1]\n", [], "line 1 of '.*a.jsonl' is not a JSON object"),
         ("a.jsonl", '{"s": "a"}\n', [], "line 1 of '.*a.jsonl' has no 'text'; it has 's'"),
         ("a.jsonl", '{"text": "a", "n": NaN}\n', [], "line 1 of '.*' holds NaN or an infinite"),
         ("a.jsonl", '{"text": "a", "n": [1e999]}\n', [], "holds NaN or an infinite number"),
