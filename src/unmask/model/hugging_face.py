@@ -250,13 +250,14 @@ class HuggingFaceMaskedLM:
         captured: list[Tensor] = []
 
         def keep(args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            whole = args[0].shape[1] == ids.shape[1]
-            captured.append(at_positions(args[0], positions) if whole else args[0])
+            captured.append(args[0])
             return (args[0][:0],)
 
         layer = self.model.get_output_embeddings()
         output = self._forward(ids, hooked(layer, keep), *changes, **more)
         several = positions.shape[1] if isinstance(positions, Tensor) else len(positions)
+        if len(captured) == 1 and captured[0].shape[1] == ids.shape[1]:
+            captured[0] = at_positions(captured[0], positions)
         if len(captured) != 1 or captured[0].shape[:2] != (len(ids), several):
             raise ModelError(f"{self._name} does not call its output layer once")
         return captured[0], output
