@@ -115,6 +115,8 @@ class _Term:
     shared: Table
     by_row: Sequence[Vectors]
     by_column: Sequence[Vectors]
+    # the largest of each weighting, which keep exponentials in range
+    tops: tuple[Vectors, Vectors]
     tails: tuple[Bool[Tensor, " a"], Bool[Tensor, " b"]]
 
     @classmethod
@@ -143,7 +145,8 @@ class _Term:
                     for one, factor in zip(each[given], factors, strict=True)
                 ]
         first, second = (side.tail for side in sampled.sides)
-        return cls(shared, each[0], each[1], (first, second))
+        top_a, top_b = (torch.stack(parts).amax(dim=(0, 2))[:, None] for parts in each)
+        return cls(shared, each[0], each[1], (top_a, top_b), (first, second))
 
     def scores(self, number: int) -> Table:
         """All cells under one weighting."""
@@ -166,7 +169,7 @@ class _Term:
         for (_, left), (_, right) in self._blocks():
             sums[0] += left * (right @ shared.T)
             sums[1] += right * (left @ shared)
-        first, second = (total.log() + self._tops[0] + self._tops[1] for total in sums)
+        first, second = (total.log() + self.tops[0] + self.tops[1] for total in sums)
         return first, second
 
     def mean_scores(self, log_normalizers: Numbers) -> Numbers:
@@ -177,22 +180,15 @@ class _Term:
             from_rows = row * (right @ shared.T) + right @ scored.T
             total += (left * from_rows).sum(dim=1)
             total += (right * column * (left @ shared)).sum(dim=1)
-        return total * (self._tops[0] + self._tops[1])[:, 0].sub(log_normalizers).exp()
-
-    @property
-    def _tops(self) -> list[Vectors]:
-        """The largest parts of rows and of columns, which keep exponentials in range."""
-        both = self.by_row, self.by_column
-        return [torch.stack(list(one)).amax(dim=(0, 2))[:, None] for one in both]
+        return total * (self.tops[0] + self.tops[1])[:, 0].sub(log_normalizers).exp()
 
     def _blocks(self) -> Iterator[tuple[tuple[Vectors, Vectors], tuple[Vectors, Vectors]]]:
         """Heads and tails of rows by those of columns: their parts of scores, and exponentials."""
-        tops = self._tops
         for in_a, column in zip((~self.tails[0], self.tails[0]), self.by_column, strict=True):
             for in_b, row in zip((~self.tails[1], self.tails[1]), self.by_row, strict=True):
                 if bool(in_a.any()) and bool(in_b.any()):
-                    left = torch.where(in_a, (row - tops[0]).exp(), 0.0)
-                    right = torch.where(in_b, (column - tops[1]).exp(), 0.0)
+                    left = torch.where(in_a, (row - self.tops[0]).exp(), 0.0)
+                    right = torch.where(in_b, (column - self.tops[1]).exp(), 0.0)
                     yield (row, left), (column, right)
 
 

@@ -68,6 +68,13 @@ class Sampled:
         self.log_weights, self._signs = log_weights, signs
         self.given = [log.exp() for log in log_given]
         self._weights = [log.exp() for log in log_weights]
+        # of each context of a blank, what the sample finds beyond the head of the other
+        self._found = [
+            weights[:, side.tail] @ given[:, side.tail].T
+            for weights, side, given in zip(
+                self._weights[::-1], sides[::-1], self.given, strict=True
+            )
+        ]
 
     def chunks(self) -> list[slice]:
         """Weightings whose pairs of contexts are held at once."""
@@ -104,18 +111,13 @@ class Sampled:
         """Whether the law of one weighting is what its contexts say."""
         return float(self.residuals[number]) < _SOLVED
 
-    def found(self, blank: int) -> Vectors:
-        """Of each context of a blank, what the sample finds beyond the head of the other."""
-        tail = self.sides[1 - blank].tail
-        return self._weights[1 - blank][:, tail] @ self.given[blank][:, tail].T
-
     def _flow(self, outcome: int) -> Step:
         """What densities of contexts add to those of the outcomes.
 
         All weightings share the rows, so no matrix is made of what flows under one of them.
         """
         given, tail = 1 - outcome, self.sides[1 - outcome].tail
-        sampled, left = self.found(outcome), self.left[outcome]
+        sampled, left = self._found[outcome], self.left[outcome]
         scale = (left / sampled.clamp(min=_LEAST)).clamp(max=_TRUSTED)
         # what the scaled sample still lacks flows back too, as far as that is trusted
         kept = (1.0 - (left - scale * sampled)).clamp(min=1.0 / _TRUSTED)
@@ -234,7 +236,7 @@ class Sampled:
         if bool(others.all()):
             return 1.0 / of_head, torch.zeros_like(of_head)
         total = of_head + self.left[blank]
-        return 1.0 / total, self.left[blank] / (self.found(blank).clamp(min=_LEAST) * total)
+        return 1.0 / total, self.left[blank] / (self._found[blank].clamp(min=_LEAST) * total)
 
 
 def row_entropies(
