@@ -126,7 +126,7 @@ class Sampled:
         drawn, rows = torch.nonzero(tail)[:, 0], self.given[given]
         of_head, of_tail = rows[head], rows[drawn]
 
-        def flow(densities: Vectors, which: Int[Tensor, " weightings"]) -> Vectors:
+        def flow(densities: Tensor, which: Tensor) -> Tensor:
             masses = densities * weights[which]
             outflow = masses[:, head] @ of_head / kept[which]
             return outflow.addcmul_(masses[:, drawn] @ of_tail, scale[which])
