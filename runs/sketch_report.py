@@ -118,14 +118,29 @@ def _by_text(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     heads = ["pairs", "number", "texts", "within 2", "95% interval"]
     heads += ["largest", "mean error", "median stated"]
     lines = []
-    parts = [
-        *_groups(_defaults(rows, DEFAULT), _model),
-        *_groups(_defaults(rows, PARTNERS), _earlier_model),
-    ]
-    for model, mine in parts:
+    for model, mine in _groups(_defaults(rows, DEFAULT), _model):
         for name, title in QUANTITIES.items():
             if measured := [row for row in mine if _numbers(row, name)]:
                 lines.append([model, title, *_once_per_text(measured, name)])
+    return heads, lines
+
+
+def _matched(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """The default before and now, of the same texts and seeds."""
+    heads = ["pairs", "number", "texts", "within 2 before", "now", "median stated before", "now"]
+    each = [
+        {(row["source"], row["id"], row["seed"]): row for row in _defaults(rows, estimator)}
+        for estimator in (PARTNERS, DEFAULT)
+    ]
+    shared = [key for key in each[0] if key in each[1]]
+    lines = []
+    for model, keys in _groups([each[0][key] for key in shared], _model):
+        of_model = [(row["source"], row["id"], row["seed"]) for row in keys]
+        for name, title in QUANTITIES.items():
+            measured = [[some[k] for k in of_model if _numbers(some[k], name)] for some in each]
+            if measured[0]:
+                before, now = (_once_per_text(some, name) for some in measured)
+                lines.append([model, title, now[0], before[1], now[1], before[-1], now[-1]])
     return heads, lines
 
 
@@ -287,10 +302,14 @@ def blocks(rows: Sequence[Row]) -> dict[str, list[str]]:
     tables = {
         "error bars": (heads, kept),
         "default": _by_text(rows),
+        "before and now": _matched(rows),
         "missing": _missing(rows),
         "misses": _misses(rows),
     }
-    return {name: _table(*table).splitlines() for name, table in tables.items()}
+    return {
+        name: _table(heads, lines).splitlines() if lines else ["None."]
+        for name, (heads, lines) in tables.items()
+    }
 
 
 def main() -> None:
