@@ -167,7 +167,7 @@ def _answer(lm: unmask.LanguageModel, text: str, settings: unmask.Settings) -> I
     # on the page, not as a warning, which would put a visitor's text into the log
     if cloze.unknown:
         check_known(lm.tokenizer, cloze.unknown, cloze.ids, "the text")
-        yield f"<p>{html(f'Note: {described(lm.tokenizer, cloze.unknown)}')}</p>"
+        yield f"<p>{html(described(lm.tokenizer, cloze.unknown).replace('the', 'The', 1))}</p>"
     passes = joint.diagnostics["forward_passes"]
     yield f"<p>{passes:,} forward passes, {time.monotonic() - began:.1f} s.</p>"
 
