@@ -185,7 +185,7 @@ class Pipe:
     def buffer(self) -> "Pipe":
         return self
 
-    def readline(self, _: int) -> bytes:
+    def read1(self, _: int) -> bytes:
         if len(self._lines) == 1:
             self.before_the_last = self._seen()
         return self._lines.pop(0).encode() if self._lines else b""
