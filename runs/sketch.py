@@ -150,10 +150,12 @@ def compared(joint: unmask.Joint, truth: Row) -> dict[str, list[list[float]]]:
 def errors_of(joint: unmask.Joint, exact: list[list[float]]) -> list[list[float]]:
     """Of fills and their exact log-probabilities: the error, and the stated one."""
     errors = []
+    assert joint._sketch is not None
     for *numbers, log_p in exact:
         tokens = dict(enumerate(map(int, numbers)))
         # what standard_error computes replicate by replicate, for all of them at once
         held, places = joint._sketch.at(joint, tokens)
+        assert held._sketch is not None
         log_probs = held._sketch.log_probs(torch.tensor([list(places.values())]))[:, 0]
         errors.append([_short(float(log_probs[0]) - log_p), _short(float(spread(log_probs)))])
     return errors
