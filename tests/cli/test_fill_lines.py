@@ -209,7 +209,7 @@ def test_answers_to_a_pipe_are_there_before_the_next_line_is_read(folder, capsys
             yield ONE.encode() + b"\n"
 
     source = lines()
-    stdin = SimpleNamespace(buffer=SimpleNamespace(readline=lambda _: next(source, b"")))
+    stdin = SimpleNamespace(buffer=SimpleNamespace(read1=lambda _: next(source, b"")))
     monkeypatch.setattr(sys, "stdin", stdin)
     assert main(["fill", "-", "-m", folder, "--quiet", "--top", "1"]) == 0
     # the first row is read for the names of its columns

@@ -80,15 +80,22 @@ class Checkpoint:
         if self.is_folder:
             for path in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
                 if path.is_file() and not _is_inside(path, folder):
-                    raise _outside(f"{quoted(path.name)} of {self._shown} is a link to a file")
+                    raise ModelError(
+                        f"{quoted(path.name)} of {self._shown} is a link to a file outside the "
+                        "folder; copy the file into it, or load with allow_pickle=True if you "
+                        "trust the folder"
+                    )
         for name in _SETTINGS:
             settings = self.path(name)
             for value in () if settings is None else _strings_of(settings):
                 # a bare name, as that of a kind of model, is no path to a file elsewhere
                 places = (Path(value), folder / value) if os.path.dirname(value) else ()
                 if any(os.path.isfile(p) and not _is_inside(p, folder) for p in places):
-                    what = f"{name} of {self._shown} names {quoted(value)}, a file"
-                    raise _outside(what, "delete that entry")
+                    raise ModelError(
+                        f"{name} of {self._shown} names {quoted(value)}, a file outside the "
+                        "folder; delete that entry, or load with allow_pickle=True if you trust "
+                        "the folder"
+                    )
 
     def weights(self, config: Any) -> dict[str, Tensor]:
         """All weights, from the files that the configuration or the index names."""
@@ -141,29 +148,27 @@ class Checkpoint:
         inner = not PurePath(name).is_absolute() and ".." not in PurePath(name).parts
         path = self.path(name) if inner else None
         if not inner or (path is not None and self.is_folder and not _is_inside(path, self.where)):
-            raise _outside(f"the weights of {self._shown} are in {quoted(name)}, a file")
+            raise ModelError(
+                f"the weights of {self._shown} are in {quoted(name)}, a file outside the folder; "
+                "copy the file into it, or load with allow_pickle=True if you trust the folder"
+            )
         return path
 
     def _without_weights(self, named: str | None) -> str:
         if named is not None:
             return f"{self._shown} lacks {quoted(named)}, which its config.json names"
         if not self.is_folder:
-            weights = f"no safetensors weights ({_WEIGHTS}); if it has a pickle, convert it"
-        elif pickle := next((p for kind in _PICKLES for p in Path(self.where).glob(kind)), None):
-            weights = f"weights only as {quoted(pickle.name)}, a pickle; convert them"
-        else:
+            return (
+                f"{self._shown} has no safetensors weights ({_WEIGHTS}); if it has a pickle, "
+                "convert it to safetensors, or load with allow_pickle=True if you trust the file"
+            )
+        pickle = next((p for kind in _PICKLES for p in Path(self.where).glob(kind)), None)
+        if pickle is None:
             return f"{self._shown} has no weights (no {_WEIGHTS})"
         return (
-            f"{self._shown} has {weights} to safetensors, or load with allow_pickle=True if you "
-            "trust the file"
+            f"{self._shown} has weights only as {quoted(pickle.name)}, a pickle; convert them to "
+            "safetensors, or load with allow_pickle=True if you trust the file"
         )
-
-
-def _outside(what: str, remedy: str = "copy the file into it") -> ModelError:
-    return ModelError(
-        f"{what} outside the folder; {remedy}, or load with allow_pickle=True if you trust the "
-        "folder"
-    )
 
 
 def _is_inside(path: Path, folder: str | Path) -> bool:
