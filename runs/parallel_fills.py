@@ -19,6 +19,8 @@ masks alone, as many as `--blanks` allows; of every length `--limit` are drawn, 
 `antibodies` writes variants of an antibody of the assets, for a model of proteins: one file of one
 antibody to train a head, one of another to fill.
 
+`--only RULE` fills by one rule alone: `page` adds its ways to those that are published.
+
 `page` chooses thresholds on the rows of snli-dev and xsum-dev, judges them on snli and xsum, and
 renews the tables and the picture of docs/results/parallel-filling.md. Folders inside DIR, named
 after models or `draws`, hold rows of few ways. What DIR lacks stays as it was published.
@@ -35,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import punt
 import torch
 from compared_rules import named_rule
 from marked_page import write_blocks
@@ -62,6 +65,7 @@ WAYS: dict[str, tuple[float, ...]] = {
     "random-sizes": (0.25, 0.35, 0.5),
     "head": (0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6),
     "mutual-information": (0.1, 0.4),
+    "punt": (0.01, 0.03, 0.1, 0.3, 1),
 }
 FEW: dict[str, tuple[float, ...]] = {
     **dict.fromkeys(("surest", "all-at-once"), (0,)),
@@ -87,6 +91,7 @@ CURVES = {
     "random-sizes": ("#BBBBBB", "+"),
     "head": ("#D55E00", "o"),
     "mutual-information": ("#000000", "*"),
+    "punt": ("#8C510A", "h"),
 }
 NAMES = {"snli": "SNLI", "xsum": "XSum"}
 OTHERS = {"whole": "whole sentences", "cr6261": "CR6261"}
@@ -194,23 +199,31 @@ def filled(
     hows = [
         (named(rule, one), Decoding(*named_rule(rule, one), axis, draws > 0, seed, head=head))
         for rule, every in ways.items()
+        if rule != "punt"
         for one in every
         for seed in range(max(draws, 1))
     ]
     hows = [(way, how if how.rule == "head" else replace(how, head=None)) for way, how in hows]
     pairs = [(name, way, how) for name in some for way, how in hows]
     each = [replace(how, seed=how.seed + seeds.get(name, 0)) for name, _, how in pairs]
-    results = fill_blanked(RowReader(lm.model, QUIET), [some[name] for name, *_ in pairs], each)
+    reader = RowReader(lm.model, QUIET)
+    results = fill_blanked(reader, [some[name] for name, *_ in pairs], each)
     by_name: dict[str, list[Any]] = {name: [] for name in some}
     for (name, way, _), one in zip(pairs, results, strict=True):
-        by_name[name].append((way, tuple(ids[place] for place in one.tokens), one))
-    fills = {name: {tokens for _, tokens, _ in mine} for name, mine in by_name.items()}
+        tokens = tuple(ids[place] for place in one.tokens)
+        by_name[name].append((way, tokens, len(one.steps), one.log_prob))
+    # a rule sees one pass; this one runs passes of its own, which count
+    for epsilon in ways.get("punt", ()):
+        for name, state in punt.fill(reader, some, axis, epsilon).items():
+            tokens = tuple(ids[place] for place in state.tokens)
+            passes, log_q = state.forward_passes, state.log_prob
+            by_name[name].append((named("punt", epsilon), tokens, passes, log_q))
+    fills = {name: {tokens for _, tokens, *_ in mine} for name, mine in by_name.items()}
     totals = scores(lm, some, fills, orders)
     for name, mine in by_name.items():
         numbers: dict[str, list[list[float]]] = {}
-        for way, tokens, one in mine:
-            three = [totals[name, tokens], len(one.steps), one.log_prob]
-            numbers.setdefault(way, []).append(three)
+        for way, tokens, passes, log_q in mine:
+            numbers.setdefault(way, []).append([totals[name, tokens], passes, log_q])
         row = {way: np.mean(each, axis=0).round(5).tolist() for way, each in numbers.items()}
         yield {"id": name, "blanks": len(some[name].positions), "ways": row}
 
@@ -227,7 +240,7 @@ def antibodies(assets: Path, antibody: str, count: int) -> Iterator[str]:
         yield " ".join(residues)
 
 
-def fill(lm: unmask.LanguageModel, head: DependenceHead, chosen: argparse.Namespace) -> None:
+def fill(lm: unmask.LanguageModel, head: DependenceHead | None, chosen: argparse.Namespace) -> None:
     path = Path(chosen.rows)
     done = {row["id"] for row in measured(path)}
     number, of = map(int, chosen.part.split("/"))
@@ -245,6 +258,8 @@ def fill(lm: unmask.LanguageModel, head: DependenceHead, chosen: argparse.Namesp
             texts[sentence.id] = text
     left = [name for name in texts if name not in done]
     ways = FEW if chosen.few else WAYS
+    if chosen.only:
+        ways = {chosen.only: ways[chosen.only]}
     for start in range(0, len(left), chosen.chunk):
         some = {name: texts[name] for name in left[start : start + chosen.chunk]}
         extend(path, filled(lm, head, some, ways, chosen.orders, chosen.draws, seeds))
@@ -497,6 +512,20 @@ def rows_of(folder: Path) -> Iterator[Row]:
             yield from published(path, {"corpus": corpus}, WAYS)
 
 
+def with_published(row: Row, about: Row, ways: Mapping[str, Sequence[float]]) -> Row:
+    """A row with all its ways: those that were not filled now, as they were published."""
+    if set(names_of(ways)) <= set(row["ways"]):
+        return row
+    (before,) = (
+        each
+        for each in measured(PAGE.with_suffix(".jsonl"))
+        if (each["corpus"], each["id"]) == (about["corpus"], row["id"])
+    )
+    published_ways = zip(names_of(ways), before["log_probs"], before["steps"], strict=False)
+    old = {way: [log_prob, steps, 0.0] for way, log_prob, steps in published_ways}
+    return {**row, "ways": old | row["ways"]}
+
+
 def rows_of_few(folder: Path) -> Iterator[Row]:
     """The same of other models and of draws, its ways in the order of `FEW`."""
     for path in sorted(folder.glob("*/*.jsonl")):
@@ -504,7 +533,7 @@ def rows_of_few(folder: Path) -> Iterator[Row]:
 
 
 def published(path: Path, about: Row, ways: Mapping[str, Sequence[float]]) -> Iterator[Row]:
-    for row in measured(path):
+    for row in (with_published(row, about, ways) for row in measured(path)):
         log_probs, steps, log_q = zip(*(row["ways"][way] for way in names_of(ways)), strict=True)
         more = {"log_q": [round(one, 3) for one in log_q]} if about.get("run") == DRAWS else {}
         known = {**about, "id": row["id"], "blanks": row["blanks"]}
@@ -582,6 +611,7 @@ def main() -> int:
     parser.add_argument("--corpus")
     parser.add_argument("--part", default="0/1", help="the n-th of so many parts of the corpus")
     parser.add_argument("--few", action="store_true", help="the ways of FEW")
+    parser.add_argument("--only", choices=WAYS, help="the ways of one rule")
     parser.add_argument("--whole", action="store_true", help="sentences of masks alone")
     parser.add_argument("--draws", type=int, default=0, help="draw tokens, so many times")
     parser.add_argument("--blanks", type=int, nargs=2, default=(FEWEST, MOST))
@@ -592,8 +622,10 @@ def main() -> int:
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     if chosen.what == "fill":
-        lm, head = unmask.load(chosen.model), DependenceHead.load(chosen.head)
-        head.check(lm.model, lm.name)
+        lm, head = unmask.load(chosen.model), None
+        if chosen.head is not None:
+            head = DependenceHead.load(chosen.head)
+            head.check(lm.model, lm.name)
         fill(lm, head, chosen)
     elif chosen.what == "antibodies":
         lines = antibodies(Path(chosen.assets), chosen.corpus, chosen.limit)

@@ -12,6 +12,7 @@ import torch
 from tiny_models import build
 
 import unmask
+from unmask.model.row_reader import RowReader
 from unmask.queries.parallel.decoding import BlankedText
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +21,7 @@ sys.path.insert(0, str(ROOT / "runs"))
 import marked_page  # noqa: E402
 import parallel  # noqa: E402
 import parallel_fills  # noqa: E402
+import punt  # noqa: E402
 from compared_rules import top_k  # noqa: E402
 
 
@@ -85,6 +87,27 @@ def test_sentences_of_masks_alone_are_drawn_by_their_seeds() -> None:
         drawn = {"rule": "surest", "draw": True, "seed": seeds[row["id"]], "support": "tokens"}
         (fill,) = lm.fill_together([masks], **drawn)
         assert row["ways"]["surest"][2] == pytest.approx(math.log(fill["score"]), abs=1e-3)
+
+
+def test_tested_blanks_are_filled_at_once_or_one_by_one_as_epsilon_says() -> None:
+    lm = unmask.load(build("bert"))
+    clozes = [
+        lm.cloze(text) for text in ("the [MASK] [MASK] on [MASK] mat [MASK]", "a [MASK] [MASK].")
+    ]
+    texts = {str(n): BlankedText(cloze.ids, cloze.positions) for n, cloze in enumerate(clozes)}
+    axis, reader = lm.support("tokens"), RowReader(lm.model, parallel_fills.QUIET)
+    # four blanks have a level of halves and one of quarters; with none below epsilon, then three
+    for epsilon, rule, passes in ((math.inf, "all-at-once", (3, 2)), (-1.0, "surest", (9, 3))):
+        filled = punt.fill(reader, texts, axis, epsilon)
+        expected = lm.fill_together(clozes, rule=rule, support="tokens")
+        ids = axis.ids.tolist()
+        for state, fill in zip(filled.values(), expected, strict=True):
+            assert [ids[place] for place in state.tokens] == list(fill["token"])
+        assert tuple(state.forward_passes for state in filled.values()) == passes
+        alone = punt.fill(reader, {"0": texts["0"]}, axis, epsilon)["0"]
+        assert alone.tokens == filled["0"].tokens
+        assert alone.log_prob == pytest.approx(filled["0"].log_prob, abs=1e-5)
+        assert filled["0"].log_prob == pytest.approx(math.log(expected[0]["score"]), abs=1e-4)
 
 
 def test_the_page_of_the_head_is_what_was_measured() -> None:
