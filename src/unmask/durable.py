@@ -1,6 +1,7 @@
 """Files that are there whole or not at all, whenever the machine stops or the disk is full."""
 
 import errno
+import glob
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -62,10 +63,14 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def remove_unfinished(folder: Path) -> None:
-    """Clear what a process left that was stopped while it wrote a file; none may write one now."""
+def remove_unfinished(folder: Path, name: str = "*") -> None:
+    """Remove what a process left that was stopped while it wrote a file; none may write one now.
+
+    Of one file alone if it has a `name`.
+    """
+    pattern = name if name == "*" else f"{glob.escape(name)}.*"
     with explained(folder):
-        for left in folder.glob(f".*{_UNFINISHED}"):
+        for left in folder.glob(f".{pattern}{_UNFINISHED}"):
             left.unlink(missing_ok=True)
 
 

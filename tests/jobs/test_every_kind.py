@@ -287,6 +287,23 @@ def test_a_kill_between_a_receipt_and_its_note_leaves_no_note(job: Job) -> None:
     job.check_whole()
 
 
+@pytest.mark.slow
+def test_what_a_kill_leaves_of_a_part_or_a_merge_is_removed(job: Job) -> None:
+    case = job.case
+    case.restore(job.half)
+    beside = case.place / f".{case.output.name}.7.unfinished"
+    left = case.output / ".part.7.unfinished" if case.is_folder else beside
+    # of another output
+    other = case.place / f".{case.output.name}2.7.unfinished"
+    for place in (left, other):
+        place.write_text("some rows")
+    assert case.run()[0] == 0
+    assert not left.exists()
+    assert other.exists()
+    other.unlink()
+    job.check_whole()
+
+
 # --- a full disk, damage -----------------------------------------------------------------------
 
 

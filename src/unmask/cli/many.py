@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from unmask.cli import cluster, options
 from unmask.cli.command import group, option
 from unmask.cli.inputs import Input
-from unmask.durable import closed, explained
+from unmask.durable import closed, explained, remove_unfinished
 from unmask.errors import UnmaskError
 from unmask.names import OUTPUT_FORMATS
 from unmask.printable import quoted
@@ -293,7 +293,7 @@ class RowsRun:
         workers: "RayWorkers | None",
     ) -> int:
         """Into a folder of parts, from which a file is merged if one is wanted."""
-        from unmask.jobs.folder import holds_parts
+        from unmask.jobs.folder import held, holds_parts
         from unmask.jobs.merging import merge
         from unmask.jobs.running import run_job
 
@@ -322,8 +322,10 @@ class RowsRun:
             options.say(result.failures())
             return code or 1
         if file is not None:
-            merge(folder, Path(file), format)
-            shutil.rmtree(folder)
+            with held(folder, job.shard):
+                remove_unfinished(Path(file).parent, Path(file).name)
+                merge(folder, Path(file), format)
+                shutil.rmtree(folder)
         return code
 
     def _concluded(self, counts: "Counts", parts: str | None = None) -> int:
