@@ -29,7 +29,7 @@ from torch import Tensor
 import unmask
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
 from unmask.jobs.plan import sha256
-from unmask.model.row_reader import Outcomes, RowReader, Rows
+from unmask.model.row_reader import Outcomes, RowReader
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.resampling import DEFAULT, Estimate, means
 
@@ -142,7 +142,7 @@ def _read(
     def use(_: slice, readouts: Tensor) -> None:
         kept.append(outcomes.log_probs(readouts.flatten(0, 1)).view(*readouts.shape[:2], -1).cpu())
 
-    reader.each_batch(Rows.of(torch.tensor([list(row) for row in rows])), at, use)
+    reader.each_batch(torch.tensor([list(row) for row in rows]), at, use)
     return torch.cat(kept)
 
 
@@ -159,10 +159,8 @@ def _contexts(
     first, second = pair.cloze.positions
     single, whole = [], []
 
-    def rows(batch: slice) -> Tensor:
-        ids = torch.tensor(pair.cloze.ids).repeat(len(tokens[batch]), 1)
-        ids[:, second] = tokens[batch]
-        return ids
+    rows = torch.tensor(pair.cloze.ids).repeat(len(tokens), 1)
+    rows[:, second] = tokens
 
     def use(_: slice, readouts: Tensor) -> None:
         # some rows at a time: a distribution over a vocabulary is a quarter of a megabyte
@@ -172,7 +170,7 @@ def _contexts(
             mass = [torch.logsumexp(log_q[:, head], 1) for head in heads]
             whole.append(torch.stack(mass, 1) if mass else log_q.new_empty(len(log_q), 0))
 
-    reader.each_batch(Rows(len(tokens), len(pair.cloze), rows), [first], use)
+    reader.each_batch(rows, [first], use)
     return Contexts(torch.cat(single), torch.cat(whole))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from unmask.model.row_reader import Outcomes, RowReader, Rows
+from unmask.model.row_reader import Outcomes, RowReader
 from unmask.queries.parallel.decoding import BlankedText
 from unmask.text.support import Support
 
@@ -126,7 +126,7 @@ def _predicted(
                 predicted[numbers[at]][state.left[column]] = values.cpu()
 
         reader.distributions(
-            Rows.of(torch.tensor([rows[n] for n in numbers])),
+            torch.tensor([rows[n] for n in numbers]),
             positions,
             wanted,
             [outcomes] * width,

@@ -1,4 +1,4 @@
-"""Blockwise reductions in log space, so that nothing of size V x V is ever needed.
+"""Blockwise reductions in log space, and rankings, so that nothing of size V x V is ever needed.
 
 Knows nothing of tables, tokens or models: only of blocks of rows and how to fold them.
 
@@ -7,7 +7,7 @@ per tile costs gigabytes: each lands in the hole of a freed tile, which then fit
 """
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 # 2**20 float64 cells are 8 MB: small enough to stay in cache and in the allocator (at 32 MB every
@@ -43,3 +43,14 @@ def draw(log_weights: Float[Tensor, " n"], uniforms: Float[Tensor, " draws"]) ->
     picks = torch.searchsorted(cumulative, uniforms * cumulative[-1], right=True)
     # rounding can push a uniform just below one past the end; the last cell with mass takes it
     return picks.clamp(max=int(torch.nonzero(weights)[-1]))
+
+
+def highest(values: Float[Tensor, " n"], count: int) -> Int[Tensor, " count"]:
+    """The places of the highest values, best first; of equals the first, on every machine."""
+    count = min(count, len(values))
+    if count <= 0:
+        return torch.empty(0, dtype=torch.long, device=values.device)
+    # which of equals `topk` takes is not defined, but the least value that it takes is; to sort
+    # all values would take longer
+    places = torch.nonzero(values >= torch.topk(values, count).values[-1])[:, 0]
+    return places[torch.sort(values[places], descending=True, stable=True).indices[:count]]

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from torch import Tensor
 
 from unmask.cli import dependence
-from unmask.model.row_reader import RowReader, Rows
+from unmask.model.row_reader import RowReader
 
 
 def counted_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -15,7 +16,7 @@ def counted_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     each_batch = RowReader.each_batch
 
     def counted(
-        self: RowReader, rows: Rows, positions: Any, use: Callable[[slice, Any], None], **how: Any
+        self: RowReader, rows: Tensor, positions: Any, use: Callable[[slice, Any], None], **how: Any
     ) -> None:
         def used(batch: slice, passed: Any) -> None:
             sizes.append(batch.stop - batch.start)

@@ -102,7 +102,7 @@ def test_a_folder_needs_a_config(folder):
 
 def test_a_folder_needs_weights(folder):
     (folder / "model.safetensors").unlink()
-    assert "'toy' has no weights" in refusal(folder)
+    assert "'toy' has no safetensors weights" in refusal(folder)
 
 
 def test_a_folder_needs_a_tokenizer(folder):

@@ -1,12 +1,7 @@
-"""One way to fill the blanks, and the ranking of many without sorting them all."""
+"""One way to fill the blanks."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy as np
-import torch
-from torch import Tensor
 
 from unmask.printable import quoted
 
@@ -61,35 +56,3 @@ class Fill:
             "probability": self.probability,
             **({} if self.error is None else {"standard_error": self.error}),
         }
-
-
-def best_cells(
-    tiles: Iterable[tuple[slice, Tensor]], n: int
-) -> list[tuple[tuple[int, ...], float]]:
-    """The `n` highest cells over tiles of rows: (index along every axis, score), best first."""
-    best: list[tuple[float, tuple[int, ...]]] = []
-    for rows, tile in tiles:
-        floor = best[-1][0] if len(best) == n else -math.inf
-        if len(best) == n and float(tile.max()) <= floor:
-            continue
-        places = _highest(tile.reshape(-1), n)
-        for place in places.tolist():
-            score = float(tile.reshape(-1)[place])
-            if len(best) == n and score <= floor:
-                break
-            first, *others = map(int, np.unravel_index(place, tile.shape))
-            best.append((score, (rows.start + first, *others)))
-        # on equal scores the lower index comes first, so the ranking is the same on every machine
-        best = sorted(best, key=lambda scored: (-scored[0], scored[1]))[:n]
-    return [(cell, score) for score, cell in best]
-
-
-def _highest(values: Tensor, n: int) -> Tensor:
-    """Places of the `n` highest values in order; `topk` alone breaks ties arbitrarily."""
-    if n >= values.numel():
-        return torch.sort(values, descending=True, stable=True).indices
-    lowest = torch.topk(values, n).values[-1]
-    above = torch.nonzero(values > lowest)[:, 0]
-    level = torch.nonzero(values == lowest)[: n - len(above), 0]
-    chosen = torch.cat([above, level])
-    return chosen[torch.sort(values[chosen], descending=True, stable=True).indices]

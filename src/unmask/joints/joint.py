@@ -15,8 +15,8 @@ from torch import Tensor
 from unmask.arguments import whole_number
 from unmask.errors import SupportError
 from unmask.joints.agreement import UNITS, Agreement
-from unmask.joints.engine import Engine, Scored, Scores
-from unmask.joints.fill import Fill, best_cells
+from unmask.joints.engine import Engine, Scored, Scores, best_cells
+from unmask.joints.fill import Fill
 from unmask.joints.odds import FillIds, defined, fill_ids, interaction, log_odds
 from unmask.joints.sketched import Sketched, spread
 from unmask.lazy import Guessable, to_pandas

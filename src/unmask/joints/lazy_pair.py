@@ -12,11 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.joints.engine import Scored
-from unmask.joints.fill import best_cells
+from unmask.joints.engine import Scored, best_cells
 from unmask.joints.form_engine import FormEngine
 from unmask.joints.forms import Sum
-from unmask.logspace import draw, row_blocks
+from unmask.logspace import draw, highest, row_blocks
 from unmask.tables.pair_tables import PairTables
 
 # contexts that are read at once when ranking
@@ -141,5 +140,4 @@ def _mixed(forth: Tensor, back: Tensor) -> Tensor:
 
 def _highest(bound: Tensor, least: float) -> list[int]:
     """The contexts with the highest bounds, of those that may still matter."""
-    order = torch.sort(bound, descending=True, stable=True).indices[:_BATCH]
-    return [int(context) for context in order if least <= bound[context] > -math.inf]
+    return [c for c in highest(bound, _BATCH).tolist() if least <= bound[c] > -math.inf]

@@ -32,11 +32,6 @@ class Checkpoint:
     where: str
     revision: str | None = None
 
-    @property
-    def is_folder(self) -> bool:
-        """Whether the files are here and not in the Hub's cache."""
-        return os.path.isdir(self.where)
-
     def path(self, name: str, *, local_files_only: bool = False) -> Path | None:
         """The path of a file; None where there is none. Files of the Hub are downloaded."""
         from transformers.utils.hub import cached_file
@@ -56,7 +51,7 @@ class Checkpoint:
         """The commit in the Hub's cache of a name and revision; a folder has none."""
         from transformers.utils.hub import extract_commit_hash
 
-        if self.is_folder:
+        if os.path.isdir(self.where):
             return None
         path = self.path("config.json", local_files_only=cached)
         commit: str | None = extract_commit_hash(None if path is None else str(path), None)
@@ -77,25 +72,18 @@ class Checkpoint:
         if config is None:
             return
         folder = config.parent
-        if self.is_folder:
+        if os.path.isdir(self.where):
             for path in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
                 if path.is_file() and not _is_inside(path, folder):
-                    raise ModelError(
-                        f"{quoted(path.name)} of {self._shown} is a link to a file outside the "
-                        "folder; copy the file into it, or load with allow_pickle=True if you "
-                        "trust the folder"
-                    )
+                    raise self._outside(f"{quoted(path.name)} of {self._shown} is a link to")
         for name in _SETTINGS:
             settings = self.path(name)
             for value in () if settings is None else _strings_of(settings):
                 # a bare name, as that of a kind of model, is no path to a file elsewhere
                 places = (Path(value), folder / value) if os.path.dirname(value) else ()
                 if any(os.path.isfile(p) and not _is_inside(p, folder) for p in places):
-                    raise ModelError(
-                        f"{name} of {self._shown} names {quoted(value)}, a file outside the "
-                        "folder; delete that entry, or load with allow_pickle=True if you trust "
-                        "the folder"
-                    )
+                    named = f"{name} of {self._shown} names {quoted(value)},"
+                    raise self._outside(named, "delete that entry")
 
     def weights(self, config: Any) -> dict[str, Tensor]:
         """All weights, from the files that the configuration or the index names."""
@@ -105,13 +93,13 @@ class Checkpoint:
                 f"transformers_weights in config.json of {self._shown} is the name of a file, not "
                 f"{quoted(named)}"
             )
-        names = [_WEIGHTS, _INDEX] if named is None else [named]
-        first = next((name for name in names if self._inner_path(name) is not None), None)
-        if first is None:
+        for first in (_WEIGHTS, _INDEX) if named is None else (named,):
+            if (path := self._inner_path(first)) is not None:
+                break
+        else:
             raise ModelError(self._without_weights(named))
-        shards = self._shards(first) if first.endswith(".json") else [first]
         weights: dict[str, Tensor] = {}
-        for shard in shards:
+        for shard in self._shards(first, path) if first.endswith(".json") else [first]:
             weights.update(self._tensors(shard))
         return weights
 
@@ -119,9 +107,13 @@ class Checkpoint:
     def _shown(self) -> str:
         return quoted(self.where, limit=150)
 
-    def _shards(self, index: str) -> list[str]:
-        path = self._inner_path(index)
-        assert path is not None
+    def _outside(self, what: str, cure: str = "copy the file into it") -> ModelError:
+        return ModelError(
+            f"{what} a file outside the folder; {cure}, or load with allow_pickle=True if you "
+            "trust the folder"
+        )
+
+    def _shards(self, index: str, path: Path) -> list[str]:
         try:
             return sorted({str(name) for name in _read_json(path)["weight_map"].values()})
         except (ValueError, TypeError, KeyError, AttributeError):
@@ -147,24 +139,20 @@ class Checkpoint:
         """The path of a file, which must be inside the folder."""
         inner = not PurePath(name).is_absolute() and ".." not in PurePath(name).parts
         path = self.path(name) if inner else None
-        if not inner or (path is not None and self.is_folder and not _is_inside(path, self.where)):
-            raise ModelError(
-                f"the weights of {self._shown} are in {quoted(name)}, a file outside the folder; "
-                "copy the file into it, or load with allow_pickle=True if you trust the folder"
-            )
+        linked = path is not None and os.path.isdir(self.where) and not _is_inside(path, self.where)
+        if not inner or linked:
+            raise self._outside(f"the weights of {self._shown} are in {quoted(name)},")
         return path
 
     def _without_weights(self, named: str | None) -> str:
         if named is not None:
             return f"{self._shown} lacks {quoted(named)}, which its config.json names"
-        if not self.is_folder:
+        pickles = (path for kind in _PICKLES for path in Path(self.where).glob(kind))
+        if (pickle := next(pickles, None)) is None:
             return (
                 f"{self._shown} has no safetensors weights ({_WEIGHTS}); if it has a pickle, "
                 "convert it to safetensors, or load with allow_pickle=True if you trust the file"
             )
-        pickle = next((p for kind in _PICKLES for p in Path(self.where).glob(kind)), None)
-        if pickle is None:
-            return f"{self._shown} has no weights (no {_WEIGHTS})"
         return (
             f"{self._shown} has weights only as {quoted(pickle.name)}, a pickle; convert them to "
             "safetensors, or load with allow_pickle=True if you trust the file"

@@ -20,15 +20,7 @@ from unmask.model.output_layer import (
     largest_error,
     nearest_layer,
 )
-from unmask.model.passes import (
-    Arrangement,
-    Change,
-    hooked,
-    lock_of,
-    no_gradients,
-    run_changed,
-    with_setting,
-)
+from unmask.model.passes import Capture, Replaced, lock_of, run_pass
 
 # how far two results may differ by rounding, as a part of the largest
 _ROUNDING = {torch.float32: 2e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
@@ -60,7 +52,7 @@ class HuggingFaceMaskedLM:
         self.max_length = _longest(model)
         self._every_module = list(model.modules())
         # what passes over rows of a length replace of the model
-        self._arrangements: dict[int, Arrangement] = {}
+        self._replaced: dict[int, Replaced] = {}
         self._verified_lengths: set[int] = set()
         # whether rows may be padded: some take masks of other kinds only (Dream)
         self.reads_masks = "attention_mask" in inspect.signature(model.forward).parameters
@@ -119,26 +111,24 @@ class HuggingFaceMaskedLM:
 
         Fused attention does not form its weights, so such a pass runs unfused ("eager").
         """
-        config, setting = getattr(self.model, "config", None), "_attn_implementation"
         more = {"output_hidden_states": True, "output_attentions": attention}
         with lock_of(self.model):
-            fused = attention and getattr(config, setting, None) not in (None, "eager")
-            changes = [with_setting(config, setting, "eager")] if fused else []
-            readouts, output = self._read(ids, positions, *changes, **more)
+            config = getattr(self.model, "config", None)
+            if not attention or getattr(config, "_attn_implementation", None) in (None, "eager"):
+                config = None
+            readouts, output = self._read(ids, positions, fused=config, **more)
         return Inside.of(readouts, output, positions.to(self.device), ids.shape[1])
 
-    def _read(
-        self, ids: Tensor, positions: Positions, *changes: Change, **more: bool
-    ) -> tuple[Tensor, Any]:
+    def _read(self, ids: Tensor, positions: Positions, **how: Any) -> tuple[Tensor, Any]:
         """Readouts (or logits), and the whole output of the pass."""
         at = self._predicting(positions) if self.shift else positions
         with lock_of(self.model):
             self._require_eval_mode()
             self._verify_length(ids, at)
             if self.output_embedding is None:
-                output = self._forward(ids, *changes, **more)
+                output = self._forward(ids, **how)
                 return at_positions(output.logits, at).float(), output
-            readouts, output = self._captured(ids, at, *changes, **more)
+            readouts, output = self._captured(ids, at, **how)
             return readouts.float(), output
 
     def _predicting(self, positions: Any) -> Any:
@@ -204,7 +194,13 @@ class HuggingFaceMaskedLM:
         self._verified_lengths.clear()
 
     def _forward(
-        self, ids: Tensor, *changes: Change, mask: bool | None = None, **more: bool
+        self,
+        ids: Tensor,
+        *,
+        capture: Capture | None = None,
+        fused: Any = None,
+        mask: bool | None = None,
+        **more: bool,
     ) -> Any:
         """One pass; nothing is padded, so the mask is all ones and given only if that matters."""
         ids, length = ids.to(self.device), ids.shape[1]
@@ -212,14 +208,14 @@ class HuggingFaceMaskedLM:
         options: dict[str, Any] = {"attention_mask": torch.ones_like(ids)} if with_mask else {}
         if self.time is not None:
             options[self.time] = (ids == self.mask_id).float().mean(1)
-        arrangement = self._arrangements.get(length) or Arrangement(self.model)
-        output = run_changed(
+        replaced = self._replaced.get(length) or Replaced(self.model)
+        output = run_pass(
             lambda: self.model(input_ids=ids, return_dict=True, **options, **more),
-            no_gradients(),
-            *arrangement.changes(),
-            *changes,
+            replaced,
+            capture=capture,
+            fused=fused,
         )
-        self._arrangements[length] = arrangement
+        self._replaced[length] = replaced
         return output
 
     def _logits(self, ids: Int[Tensor, "rows length"]) -> Float[Tensor, "rows length vocabulary"]:
@@ -243,24 +239,17 @@ class HuggingFaceMaskedLM:
             )
         return logits
 
-    def _captured(
-        self, ids: Tensor, positions: Positions, *changes: Change, **more: bool
-    ) -> tuple[Tensor, Any]:
+    def _captured(self, ids: Tensor, positions: Positions, **how: Any) -> tuple[Tensor, Any]:
         """The input of the output layer, which a pass spares its work, and the pass's output."""
-        captured: list[Tensor] = []
-
-        def keep(args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            captured.append(args[0])
-            return (args[0][:0],)
-
-        layer = self.model.get_output_embeddings()
-        output = self._forward(ids, hooked(layer, keep), *changes, **more)
+        capture = Capture(self.model.get_output_embeddings())
+        output = self._forward(ids, capture=capture, **how)
         several = positions.shape[1] if isinstance(positions, Tensor) else len(positions)
-        if len(captured) == 1 and captured[0].shape[1] == ids.shape[1]:
-            captured[0] = at_positions(captured[0], positions)
-        if len(captured) != 1 or captured[0].shape[:2] != (len(ids), several):
+        readouts = capture.inputs[0] if len(capture.inputs) == 1 else None
+        if readouts is not None and readouts.shape[1] == ids.shape[1]:
+            readouts = at_positions(readouts, positions)
+        if readouts is None or readouts.shape[:2] != (len(ids), several):
             raise ModelError(f"{self._name} does not call its output layer once")
-        return captured[0], output
+        return readouts, output
 
     def _needs_attention_mask(self) -> bool:
         """Whether a mask of ones changes anything, special tokens in the text or not."""

@@ -1,4 +1,4 @@
-"""Passes of a model, and what they change of it: hooks, settings, modules that a pass replaces.
+"""One pass of a model, and what it changes of the model for that time.
 
 The model belongs to the caller. So every change is undone when its pass ends, whatever interrupts
 it, and a hook acts only in the thread that made it. A forked process has the model but not the
@@ -9,16 +9,13 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
 Result = TypeVar("Result")
-# what a module's arguments are replaced by; None leaves them unchanged
-Act = Callable[[tuple[Tensor, ...]], tuple[Tensor, ...] | None]
 
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
 # how to undo what the passes under way have changed, and the thread of each
@@ -35,30 +32,123 @@ def lock_of(model: Any) -> threading.RLock:
     return _LOCKS.setdefault(model, threading.RLock())
 
 
-class Change(NamedTuple):
-    """A change for the time of a pass; `undo` may come twice, and before `make` has ended."""
+class Capture:
+    """A forward pre-hook that keeps what enters a layer, and hands nothing of it on.
 
-    make: Callable[[], object]
-    undo: Callable[[], object]
+    It has no effect in other threads, as those of the caller.
+    """
+
+    def __init__(self, layer: nn.Module | None = None) -> None:
+        self.layer, self.inputs = layer, list[Tensor]()
+        self._thread = None if layer is None else threading.get_ident()
+
+    def __call__(self, _: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+        if threading.get_ident() != self._thread:
+            return None
+        self.inputs.append(args[0])
+        return (args[0][:0],)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy of the model, pickled during the pass, has one without effect."""
+        return Capture, ()
 
 
-def run_changed(run: Callable[[], Result], *changes: Change) -> Result:
-    """Run with changes, and undo them whatever happens: whole, even if undoing is interrupted.
+class Replaced:
+    """The modules, settings and attributes that passes over rows of one length replace.
 
+    BigBird turns to full attention at the first short text, Reformer chooses its number of buckets
+    by the first long one, both for good; every text must find the model as it was. The first pass
+    finds out, if it ends; later ones get the same put in, so that they have nothing to replace.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        # of the model's own dictionaries: an entry by its name, before and after; None until known
+        self._entries: list[tuple[dict[str, Any], str, Any, Any]] | None = None
+        # during the first pass: dictionaries as they were, the random state, the logger as it was
+        self._before: tuple[Any, ...] | None = None
+
+    def put_in(self) -> None:
+        """Replace what the first pass replaced; for that one, note the model as it is."""
+        for owner, name, _, replacement in self._entries or ():
+            owner[name] = replacement
+        if self._entries is None:
+            modules = list(self._model.modules())
+            lasting = [module._modules for module in modules]
+            if hasattr(self._model, "config"):
+                lasting.append(vars(self._model.config))
+            dictionaries = [(owner, dict(owner)) for owner in (*lasting, *map(vars, modules))]
+            log = logging.getLogger(type(self._model).__module__)
+            state = torch.get_rng_state()
+            self._before = dictionaries, len(lasting), state, log, log.disabled
+            # its message about a change that is undone would mislead
+            log.disabled = True
+
+    def put_back(self) -> None:
+        """Leave the model as it was; may come twice, and before `put_in` has ended."""
+        if self._before is not None:
+            dictionaries, lasting, state, log, log.disabled = self._before
+            # attributes alone do not count: models keep what they computed for a length in them
+            if any(
+                owner.keys() != before.keys() or any(owner[n] is not before[n] for n in owner)
+                for owner, before in dictionaries[:lasting]
+            ):
+                self._entries = [
+                    (owner, name, value, owner[name])
+                    for owner, before in dictionaries
+                    for name, value in before.items()
+                    if name in owner and owner[name] is not value
+                ]
+                torch.set_rng_state(state)
+            self._entries = self._entries or []
+        for owner, name, value, _ in self._entries or ():
+            owner[name] = value
+        self._before = None
+
+
+def run_pass(
+    call: Callable[[], Result],
+    replaced: Replaced,
+    *,
+    capture: Capture | None = None,
+    fused: Any = None,
+) -> Result:
+    """Run a model without gradients, and undo every change whatever happens.
+
+    `capture` is hooked to its layer, and attention is not fused with the configuration `fused`.
     A function and not a context manager: an interrupt between entering one and its block would
     leave the undoing to whenever the traceback is dropped.
     """
+    # `torch.inference_mode` is Python's, so that an interrupt could leave it on. This guard is left
+    # where it is dropped, and to leave it twice changes nothing
+    guards: list[Any] = []
+    thread = threading.get_ident()
+    attention = getattr(fused, "_attn_implementation", None)
 
     def undo() -> None:
-        for change in reversed(changes):
-            change.undo()
+        # whole, even if undoing is interrupted: it comes twice
+        if capture is not None and capture.layer is not None:
+            hooks = capture.layer._forward_pre_hooks
+            # without the handle: an interrupt may come before it is handed out
+            for key in [key for key, hook in hooks.items() if hook is capture]:
+                hooks.pop(key, None)
+        if fused is not None:
+            fused._attn_implementation = attention
+        replaced.put_back()
+        # the mode is one of the thread, and nothing of it is left in a forked process
+        for guard in guards if threading.get_ident() == thread else ():
+            guard.__exit__(None, None, None)
 
     try:
         try:
-            _UNDER_WAY[undo] = threading.get_ident()
-            for change in changes:
-                change.make()
-            return run()
+            _UNDER_WAY[undo] = thread
+            guards.append(torch._C._InferenceMode(True))
+            replaced.put_in()
+            if fused is not None:
+                fused._attn_implementation = "eager"
+            if capture is not None and capture.layer is not None:
+                capture.layer.register_forward_pre_hook(capture)
+            return call()
         finally:
             undo()
     finally:
@@ -84,109 +174,3 @@ def _start_anew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_start_anew)
-
-
-# --- changes -----------------------------------------------------------------------------------
-
-
-def no_gradients() -> Change:
-    """`torch.inference_mode`, whose context manager is Python's: an interrupt could leave it on."""
-    # made, it is entered; dropped or left, it is undone; to leave it twice changes nothing
-    guards: list[Any] = []
-    thread = threading.get_ident()
-
-    def leave() -> None:
-        # the mode is one of the thread, and nothing of it is left in a forked process
-        for guard in guards if threading.get_ident() == thread else ():
-            guard.__exit__(None, None, None)
-
-    return Change(lambda: guards.append(torch._C._InferenceMode(True)), leave)
-
-
-def with_setting(owner: Any, name: str, value: object) -> Change:
-    """Another value of an attribute."""
-    before = getattr(owner, name)
-    return Change(partial(setattr, owner, name, value), partial(setattr, owner, name, before))
-
-
-class _PassHook:
-    """A forward pre-hook without effect in other threads, as those of the caller."""
-
-    def __init__(self, act: Act | None = None) -> None:
-        self._act, self._thread = act, threading.get_ident()
-
-    def __call__(self, _: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        if self._act is None or threading.get_ident() != self._thread:
-            return None
-        return self._act(args)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """A copy of the model, pickled during the pass, has one without effect."""
-        return _PassHook, ()
-
-
-def hooked(module: nn.Module, act: Act) -> Change:
-    """`act` before every call of a module."""
-    hook, hooks = _PassHook(act), module._forward_pre_hooks
-
-    def take_off() -> None:
-        # without the handle: an interrupt may come before it is handed out
-        for key in [key for key, other in hooks.items() if other is hook]:
-            hooks.pop(key, None)
-
-    return Change(lambda: module.register_forward_pre_hook(hook), take_off)
-
-
-class Arrangement:
-    """The modules, settings and attributes that passes over rows of one length replace.
-
-    BigBird turns to full attention at the first short text, Reformer chooses its number of buckets
-    by the first long one, both for good; every text must find the model as it was. The first pass
-    finds out, if it ends; later ones get the same put in, so that they have nothing to replace.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        # of the model's own dictionaries: an entry by its name, before and after; None until known
-        self._replaced: list[tuple[dict[str, Any], str, Any, Any]] | None = None
-
-    def changes(self) -> list[Change]:
-        """What the next pass replaces, put back after it."""
-        if self._replaced is not None:
-            put_in = Change(partial(self._put, after=True), self._put)
-            return [put_in] if self._replaced else []
-        modules = list(self._model.modules())
-        lasting = [module._modules for module in modules]
-        if hasattr(self._model, "config"):
-            lasting.append(vars(self._model.config))
-        kept = [(owner, dict(owner)) for owner in lasting]
-        kept_attributes = [(vars(module), dict(vars(module))) for module in modules]
-        random_state = torch.get_rng_state()
-        # its message about a change that is undone would mislead
-        log = logging.getLogger(type(self._model).__module__)
-        silence = with_setting(log, "disabled", True)
-
-        def restore() -> None:
-            silence.undo()
-            # attributes alone do not count: models keep what they computed for a length in them
-            if all(
-                owner.keys() == earlier.keys() and all(owner[n] is earlier[n] for n in owner)
-                for owner, earlier in kept
-            ):
-                # nothing, or it is put back already
-                self._replaced = self._replaced or []
-                return
-            self._replaced = [
-                (owner, name, before, owner[name])
-                for owner, earlier in (*kept, *kept_attributes)
-                for name, before in earlier.items()
-                if name in owner and owner[name] is not before
-            ]
-            self._put()
-            torch.set_rng_state(random_state)
-
-        return [Change(silence.make, restore)]
-
-    def _put(self, *, after: bool = False) -> None:
-        for owner, name, before, replacement in self._replaced or ():
-            owner[name] = replacement if after else before

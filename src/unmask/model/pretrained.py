@@ -21,8 +21,7 @@ from unmask.errors import ModelError, UnmaskError
 from unmask.model.checkpoint import Checkpoint
 from unmask.model.devices import available_devices, default_device
 from unmask.model.hugging_face import HuggingFaceMaskedLM, input_size
-from unmask.model.passes import no_gradients, run_changed
-from unmask.model.presets import preset_of
+from unmask.model.passes import Replaced, run_pass
 from unmask.printable import printable, quoted
 
 # a right side that moves a position by so small a part of what the left side does is not read
@@ -39,6 +38,10 @@ _MARKS = ("config.json", "adapter_config.json")
 # by which the code in a model's repository is loaded; the first that it has
 _CLASSES = ("AutoModelForMaskedLM", "AutoModelForCausalLM", "AutoModel")
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+# what masked-diffusion models do not say of themselves: the mask's id, and whether position i-1
+# predicts token i. By class: LLaDA's `model_type` is also that of a mixture of experts with
+# another vocabulary
+_PRESETS = {"LLaDAModelLM": (126336, False), "DreamModel": (151666, True)}
 
 
 def load_pretrained(
@@ -164,8 +167,10 @@ def adapt(
                 "unmask.LanguageModel(model, tokenizer), once it has what "
                 "unmask.model.masked_lm.MaskedLM asks for (docs/how-to/own-model.md)"
             )
-    preset = preset_of(model)
-    tokenizer = _with_mask(tokenizer, mask_id, preset.mask_id)
+    known_mask, shifted = _PRESETS.get(type(model).__name__, (None, False))
+    configured = getattr(getattr(model, "config", None), "mask_token_id", None)
+    known_mask = configured if isinstance(configured, int) else known_mask
+    tokenizer = _with_mask(tokenizer, mask_id, known_mask)
     if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
         raise ModelError(
             f"the tokenizer of {quoted(tokenizer.name_or_path, limit=150)} knows special tokens "
@@ -178,7 +183,7 @@ def adapt(
             model,
             mask_id=tokenizer.mask_token_id,
             special_ids=tokenizer.all_special_ids,
-            shift=preset.shift if shift is None else shift,
+            shift=shifted if shift is None else shift,
             time=time,
         )
         _reject_causal(masked_lm)
@@ -387,8 +392,8 @@ def _reject_untrained(model: Any, report: Any, shown: str, time: str | None) -> 
     options = {} if time is None else {time: torch.zeros(1)}
 
     def logits() -> torch.Tensor:
-        read: torch.Tensor = run_changed(
-            lambda: model(input_ids=ids, **options), no_gradients()
+        read: torch.Tensor = run_pass(
+            lambda: model(input_ids=ids, **options), Replaced(model)
         ).logits
         return read
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -33,20 +33,6 @@ from unmask.text.support import Support
 _CELLS = 2**22
 # of a sum in float64, so many are added in float32
 _TERMS = 16
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of one length that are written out a batch at a time."""
-
-    count: int
-    length: int
-    batch: Callable[[slice], Int[Tensor, "rows length"]]
-
-    @classmethod
-    def of(cls, ids: Int[Tensor, "rows length"]) -> "Rows":
-        """Rows that are all there."""
-        return cls(len(ids), ids.shape[1], lambda batch: ids[batch])
 
 
 # of some rows, by their numbers: which blank was read, and its distribution over its outcomes
@@ -101,7 +87,7 @@ class RowReader:
 
     def each_batch(
         self,
-        rows: Rows,
+        rows: Int[Tensor, "rows length"],
         positions: Positions,
         use: Callable[[slice, Any], None],
         *,
@@ -116,22 +102,23 @@ class RowReader:
         not waited for between batches.
         """
         finite = torch.ones((), dtype=torch.bool, device=self.model.device)
-        many = rows.count if batch_for is None else batch_for
-        size = resolve_batch_size(self.model, rows.length, self.settings, many)
+        count, length = rows.shape
+        many = count if batch_for is None else batch_for
+        size = resolve_batch_size(self.model, length, self.settings, many)
         if self._tokens_that_fit is not None:
-            size = max(1, min(size, self._tokens_that_fit // rows.length))
-        own = bar(what, unit="row", total=rows.count, shown=self.settings.progress)
+            size = max(1, min(size, self._tokens_that_fit // length))
+        own = bar(what, unit="row", total=count, shown=self.settings.progress)
         with own if self._bar is None else nullcontext(self._bar) as counted:
 
             def run(batch: slice) -> None:
                 nonlocal finite
                 at = positions[batch] if isinstance(positions, Tensor) else positions
                 began = time.perf_counter()
-                ids = rows.batch(batch).to(self.model.device)
+                ids = rows[batch].to(self.model.device).long()
                 passed = (read or self.model.readouts)(ids, at)
                 readouts = passed.readouts if isinstance(passed, Inside) else passed
                 self.forward_passes += len(readouts)
-                if batch.stop < rows.count and self.after_first_batch is not None:
+                if batch.stop < count and self.after_first_batch is not None:
                     tell, self.after_first_batch = self.after_first_batch, None
                     tell((time.perf_counter() - began) / len(readouts))
                 finite = finite & torch.isfinite(readouts).all()
@@ -140,14 +127,14 @@ class RowReader:
                 use(batch, passed)
                 counted.update(len(readouts))
 
-            self.batch_size = in_batches(rows.count, size, run)
+            self.batch_size = in_batches(count, size, run)
         require_finite(finite)
         if self.batch_size < size:
-            self._tokens_that_fit = self.batch_size * rows.length
+            self._tokens_that_fit = self.batch_size * length
 
     def distributions(
         self,
-        rows: Rows,
+        rows: Int[Tensor, "rows length"],
         positions: Int[Tensor, "rows blanks"],
         wanted: Bool[Tensor, "rows blanks"],
         outcomes: Sequence["Outcomes"],
@@ -199,7 +186,7 @@ class RowReader:
                 kept[batch][row, column] = log_probs.cpu()
                 are_likeliest[batch][row, column] = (log_probs >= highest[:, None]).cpu()
 
-        self.each_batch(Rows.of(ids), positions, fold, batch_for=0)
+        self.each_batch(ids, positions, fold, batch_for=0)
         return TokenLogProbs(kept, are_likeliest)
 
     def each_inside(
@@ -218,14 +205,14 @@ class RowReader:
                 "predictions alone"
             )
         read = partial(read, attention=attention)
-        self.each_batch(Rows.of(ids), positions, use, batch_for=0, read=read)
+        self.each_batch(ids, positions, use, batch_for=0, read=read)
 
     def one(
         self, ids: Sequence[int], positions: Sequence[int], *, what: str = "forward pass"
     ) -> Float[Tensor, "positions width"]:
         """Readouts of a single row."""
         batches: list[Tensor] = []
-        row = Rows.of(torch.tensor([list(ids)]))
+        row = torch.tensor([list(ids)])
         self.each_batch(row, positions, lambda _, readouts: batches.append(readouts[0]), what=what)
         return batches[0]
 
@@ -301,23 +288,6 @@ def log_mass(
         torch.logsumexp(o.logits(readouts).double(), dim=-1) for o in (outcomes, every)
     )
     return (chosen - whole).clamp(max=0.0)
-
-
-class Likeliest(NamedTuple):
-    """The likeliest tokens of each row, in the order of their places."""
-
-    logits: Float[Tensor, "rows k"]
-    places: Int[Tensor, "rows k"]
-
-
-def likeliest(logits: Float[Tensor, "rows size"], k: int) -> Likeliest:
-    """The k likeliest of each row; of equals, the first."""
-    # which of equals topk takes is not defined, but the least value that it takes is
-    best = logits.topk(min(k, logits.shape[1]), dim=1).values
-    above, level = logits > best[:, -1:], logits == best[:, -1:]
-    room = best.shape[1] - above.sum(dim=1, keepdim=True)
-    places = torch.nonzero(above | (level & (level.cumsum(dim=1) <= room)))[:, 1].view(best.shape)
-    return Likeliest(logits.gather(1, places), places)
 
 
 def folded(

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmask.logspace import row_blocks
-from unmask.model.row_reader import Outcomes, RowReader, Rows, TokenLogProbs, require_finite
+from unmask.model.row_reader import Outcomes, RowReader, TokenLogProbs, require_finite
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.sequences.paths import drawn_orders
 from unmask.sequences.pll import rows_by_token, scores_by_length
@@ -182,7 +182,7 @@ def _read(
             are_likeliest[here] = (own >= top[:, :1]).cpu()
             largest[here] = (top - total).exp().cpu()
 
-    reader.each_batch(Rows.of(ids), at, fold, batch_for=0)
+    reader.each_batch(ids, at, fold, batch_for=0)
     return Reading(
         log_probs.view(at.shape), are_likeliest.view(at.shape), largest.view(*at.shape, 2)
     )

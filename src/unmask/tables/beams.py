@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.model.row_reader import likeliest
+from unmask.logspace import highest
 from unmask.tables.blank_reader import EMPTY, BlankReader
 from unmask.text.support import Support
 
@@ -64,8 +64,7 @@ def grown(
 
 def _likeliest(mass: Float[Tensor, " size"], count: int) -> tuple[Tensor, float]:
     """Places in the order of the support, so that equal requests give equal axes."""
-    order = torch.sort(mass, descending=True, stable=True).indices[:count]
-    places = order.sort().values
+    places = highest(mass, count).sort().values
     return places, min(1.0, float(mass[places].sum()))
 
 
@@ -97,10 +96,10 @@ class _Beam:
         def use(which: Tensor, _: int, log_p: Tensor) -> None:
             if mass is not None:
                 mass.add_(weights[which] @ log_p.exp())
-            # a few of each row suffice; of equals the first, the same on every machine
-            best = likeliest(log_p, per_row)
-            scores[which] = self.log_probs[which, None] + best.logits
-            tokens[which] = best.places
+            # a few of each row suffice
+            for row, log_row in zip(which.tolist(), log_p, strict=True):
+                tokens[row] = highest(log_row, per_row)
+                scores[row] = self.log_probs[row] + log_row[tokens[row]]
 
         wanted = torch.zeros(self.fills.shape, dtype=torch.bool)
         wanted[:, blank] = True

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from unmask.lazy import computed_once
-from unmask.model.row_reader import Outcomes, RowReader, Rows, UseDistributions
+from unmask.model.row_reader import Outcomes, RowReader, UseDistributions
 from unmask.tables.elicited import masked_distributions
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -44,7 +44,7 @@ class BlankReader:
         are of interest, all by default.
         """
         self.reader.distributions(
-            Rows.of(self._ids(places)),
+            self._ids(places),
             torch.tensor(self.cloze.positions).expand(len(places), -1),
             (places == EMPTY) if wanted is None else wanted,
             self._outcomes,

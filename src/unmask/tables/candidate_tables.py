@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unmask.lazy import computed_once
 from unmask.logspace import row_blocks
-from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass, require_finite
+from unmask.model.row_reader import Outcomes, RowReader, log_mass, require_finite
 from unmask.progress import Bar, bar
 from unmask.tables.contexts import MASKED, Contexts, given, given_all_others
 from unmask.tables.law import Law
@@ -162,7 +162,7 @@ class CandidateTables:
                     held[t][where] = log_mass(read, self._outcomes[t], every)
 
         self.reader.each_batch(
-            Rows.of(self._ids(tokens)),
+            self._ids(tokens),
             [self._cloze.positions[t] for t in contexts.read],
             keep,
             what=self._what(contexts),

@@ -8,13 +8,13 @@ import math
 from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import MemoryLimitError
 from unmask.lazy import computed_once
 from unmask.model.devices import for_float64
-from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass
+from unmask.model.row_reader import Outcomes, RowReader, log_mass
 from unmask.printable import readable_bytes
 from unmask.tables.conditional import ConditionalTable, DenseLogits, FactoredLogits
 from unmask.tables.source import MaskedMarginals
@@ -40,7 +40,7 @@ class ElicitedSource:
         self._provenance = dict(provenance or {})
         self._storage: Storage | None = None
         self._read_contexts = False
-        self._row = torch.tensor([cloze.ids], device=self._model.device)
+        self._row = torch.tensor([cloze.ids])
 
     @property
     def forward_passes(self) -> int:
@@ -92,16 +92,13 @@ class ElicitedSource:
             read = readouts[:, 0]
             by_context[batch] = read if outcomes is None else read[:, outcomes]
 
-        tokens, position = contexts.to(self._model.device), self._cloze.positions[1 - outcome]
-
-        def written(batch: slice) -> Int[Tensor, "rows length"]:
-            rows = self._row.repeat(batch.stop - batch.start, 1)
-            rows[:, position] = tokens[batch]
-            return rows
+        # half the memory of what the model reads: as many rows as there are tokens
+        rows = self._row.int().repeat(len(contexts), 1)
+        rows[:, self._cloze.positions[1 - outcome]] = contexts.int()
 
         self._read_contexts = True
         self.reader.each_batch(
-            Rows(len(contexts), len(self._cloze), written),
+            rows,
             [self._cloze.positions[outcome]],
             keep,
             what=f"blank {outcome} given blank {1 - outcome}",
@@ -137,7 +134,7 @@ class ElicitedSource:
             ]
         )
         positions = torch.tensor(self._cloze.positions)
-        ids = self._row.cpu().repeat(len(tokens), 1)
+        ids = self._row.repeat(len(tokens), 1)
         ids[torch.arange(len(tokens)), positions[1 - outcome]] = tokens.long()
         device = for_float64(self._model.device)
         rows = [
@@ -150,7 +147,7 @@ class ElicitedSource:
 
         self._read_contexts = True
         self.reader.distributions(
-            Rows.of(ids),
+            ids,
             positions.expand(len(tokens), -1),
             outcome[:, None] == torch.arange(2),
             self._outcomes,

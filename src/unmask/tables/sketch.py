@@ -25,6 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.lazy import computed_once
+from unmask.logspace import highest
 from unmask.tables.conditional import DenseLogits
 from unmask.tables.law import Law
 from unmask.tables.pair_tables import PairTables
@@ -262,13 +263,7 @@ def _highest(
     """The places of the highest values from `least`, best first; ties go to the lower place."""
     left = values.clone()
     left[list(without)] = -math.inf
-    count = min(count, int((left >= least).sum()))
-    if count <= 0:
-        return []
-    # a sort of the whole vocabulary would take longer than all else that a proposal takes
-    places = torch.nonzero(left >= torch.topk(left, count).values[-1])[:, 0]
-    order = torch.sort(left[places], descending=True, stable=True).indices[:count]
-    ranked: list[int] = places[order].tolist()
+    ranked: list[int] = highest(left, min(count, int((left >= least).sum()))).tolist()
     return ranked
 
 

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.model.row_reader import Outcomes, RowReader, Rows
+from unmask.model.row_reader import Outcomes, RowReader
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.queries.dependence.question import (
     MapOptions,
@@ -198,7 +198,7 @@ def _read(
 
     positions = {n: [p for place in questions[n].places for p in place.positions] for n in tokens}
     at = torch.tensor([positions[n] for n in number.tolist()])
-    reader.each_batch(Rows.of(ids), at, keep, batch_for=0)
+    reader.each_batch(ids, at, keep, batch_for=0)
     return logits
 
 

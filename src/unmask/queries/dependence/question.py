@@ -12,7 +12,7 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
-from unmask.model.row_reader import Outcomes, RowReader, Rows, UseDistributions
+from unmask.model.row_reader import Outcomes, RowReader, UseDistributions
 from unmask.names import ALPHABETS, MEASURES
 from unmask.printable import quoted
 from unmask.queries.dependence.dependence_map import Place, numbers_of
@@ -255,4 +255,4 @@ def read_places(
 ) -> None:
     """Show `use` the distributions at every position, some rows of one column at a time."""
     wanted, each = torch.ones(positions.shape, dtype=torch.bool), [outcomes] * positions.shape[1]
-    reader.distributions(Rows.of(ids), positions, wanted, each, use, batch_for=0)
+    reader.distributions(ids, positions, wanted, each, use, batch_for=0)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unmask.logspace import row_blocks
 from unmask.model.inside import Inside
-from unmask.model.row_reader import Outcomes, RowReader, Rows
+from unmask.model.row_reader import Outcomes, RowReader
 
 # below this, attention weights are rounding
 _LEAST = 1e-6
@@ -97,7 +97,7 @@ def each_masked(
         if inside:
             reader.each_inside(ids, places, read, attention=attention)
         else:
-            reader.each_batch(Rows.of(ids), places, read_alone, batch_for=0)
+            reader.each_batch(ids, places, read_alone, batch_for=0)
 
     for numbers in by_length.values():
         each_of(numbers)
