@@ -18,7 +18,7 @@ import unmask.evaluation.kind as kind
 import unmask.jobs.running as running
 from unmask.cli import main
 from unmask.constructions.registered import REGISTERED
-from unmask.evaluation.request import EvaluationRequest, evaluate, prepare
+from unmask.evaluation.request import EvaluationRequest, evaluate
 from unmask.evaluation.run import read_run
 from unmask.jobs.model_source import ModelSource, check_model, identify
 from unmask.records.corpora import CorpusSpec
@@ -70,7 +70,7 @@ def done(folder: str, corpus: str, tmp_path_factory: pytest.TempPathFactory) -> 
     request = EvaluationRequest(
         corpus=CorpusSpec(corpus), model=ModelSource(place=folder), examples=12, corpus_name="cats"
     )
-    evaluate(prepare(request), output, progress=False, rows_per_unit=2)
+    evaluate(request, output, progress=False, rows_per_unit=2)
     return output
 
 
@@ -206,7 +206,7 @@ def test_notes_are_escaped(report, folder: str, corpus: str, tmp_path: Path) -> 
         methods=["mlm"],
         model_name="\x1b[31mred",
     )
-    evaluate(prepare(request), tmp_path / "run", progress=False)
+    evaluate(request, tmp_path / "run", progress=False)
     assert "\x1b" not in report(tmp_path / "run", "--resamples", "50")
 
 
@@ -255,16 +255,16 @@ def test_another_model_on_a_worker_is_refused(folder: str, corpus: str, tmp_path
     request = EvaluationRequest(
         corpus=CorpusSpec(corpus), model=ModelSource(place=str(own)), examples=1
     )
-    prepared = prepare(request)
-    planned = identify(prepared.lm, name="own", dtype="float32")
-    check_model(prepared.lm, planned)
+    lm = request.job().lm
+    planned = identify(lm, name="own", dtype="float32")
+    check_model(lm, planned)
     with torch.no_grad():
-        next(prepared.lm.model.model.parameters()).add_(1e-3)
+        next(lm.model.model.parameters()).add_(1e-3)
     with pytest.raises(
         unmask.ModelError,
         match=r"another model here than where .* \(model.weights is",
     ):
-        check_model(prepared.lm, planned)
+        check_model(lm, planned)
 
 
 @pytest.mark.slow
@@ -320,7 +320,7 @@ def test_runs_that_must_not_be_mixed_are_not(
         methods=["mlm"],
         corpus_name="cats",
     )
-    evaluate(prepare(request), tmp_path / "run", progress=False)
+    evaluate(request, tmp_path / "run", progress=False)
     assert main(["report", str(done), str(tmp_path / "run")]) == 2
     assert "two runs name different corpora 'cats'" in capsys.readouterr().err
 

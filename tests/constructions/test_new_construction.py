@@ -341,13 +341,11 @@ def test_more_blanks_than_two_are_refused(page: dict[str, Any], lm: LanguageMode
 
 def test_runs_measure_what_other_processes_know(page: dict[str, Any]) -> None:
     pytest.importorskip("pyarrow")
-    from unmask.evaluation.request import EvaluationRequest, prepare
+    from unmask.evaluation.request import EvaluationRequest
     from unmask.jobs.model_source import ModelSource
     from unmask.records.corpora import CorpusSpec
 
-    request = EvaluationRequest(
-        corpus=CorpusSpec("nowhere.txt"),
-        model=ModelSource(place="./nowhere"),
-        methods=["mlm", "tilted-orders"],
-    )
-    assert "package.module:function" in refusal(lambda: prepare(request))
+    place = {"corpus": CorpusSpec("nowhere.txt"), "model": ModelSource(place="./nowhere")}
+    methods = ["mlm", "tilted-orders"]
+    said = refusal(lambda: EvaluationRequest(**place, methods=methods))
+    assert "package.module:function" in said

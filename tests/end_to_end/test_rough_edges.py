@@ -93,7 +93,7 @@ def a_report(*supports: str | tuple[str, ...], distances: tuple[int, ...] = (0, 
             for name in ("mlm", "ag")
             for i, distance in enumerate(d for d in distances for _ in range(35))
         ]
-        runs.append(a_run("run", a_plan(kind), rows))
+        runs.append(a_run(a_plan(kind), rows))
     return report(runs, resampling=Resampling(resamples=50, seed=0))
 
 

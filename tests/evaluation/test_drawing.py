@@ -28,14 +28,14 @@ def rows(corpus: str) -> list[ResultRow]:
 
 
 def a_report(*corpora: str) -> Report:
-    runs = [a_run("run", a_plan(corpus=name, digest=name * 64), rows(name)) for name in corpora]
+    runs = [a_run(a_plan(corpus=name, digest=name * 64), rows(name)) for name in corpora]
     return report(runs, resampling=QUICK)
 
 
 def test_runs_that_mask_other_tokens_are_not_paired() -> None:
     """Examples are known by sentence and mask: those of another seed have the same names."""
     first, second = (
-        a_run("run", a_plan(), some)
+        a_run(a_plan(), some)
         for some in (
             [a_row(i, construction="mlm", positions=(2, 3)) for i in range(5)],
             [a_row(i, construction="ag", positions=(2, 5)) for i in range(5)],
@@ -99,7 +99,7 @@ EVEN = Distance(
 def test_differences_by_another_distance_pair_runs_of_one_setting() -> None:
     """As those by token distance do: constructions of one setting may be in two runs."""
     runs = [
-        a_run(name, a_plan(), [row for row in rows("a") if row.construction == name])
+        a_run(a_plan(), [row for row in rows("a") if row.construction == name])
         for name in ("mlm", "ag")
     ]
     apart, together = report(runs, resampling=QUICK), a_report("a")

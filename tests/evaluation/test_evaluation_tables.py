@@ -302,7 +302,7 @@ def test_no_two_groups_share_a_task() -> None:
 
 
 def test_one_document_explains_terms_and_notes_once() -> None:
-    run = a_run("run", a_plan(), rows())
+    run = a_run(a_plan(), rows())
     document = report([run], resampling=QUICK).tables(
         ["results", "differences", "distance-differences"]
     )

@@ -10,14 +10,14 @@ from evaluation_rows import a_row
 from plans import DRAW, MODEL, a_kind, a_plan, a_run
 
 from unmask import MethodError, StoreError
-from unmask.evaluation.request import EvaluationRequest, constructions
+from unmask.evaluation.request import EvaluationRequest
 from unmask.evaluation.rows import LabelledMethod
 from unmask.evaluation.run import copy_run, read_run
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.plan import check_same, read_plan
 from unmask.names import METHODS
 from unmask.records.corpora import CorpusSpec
-from unmask.settings import Sketch
+from unmask.settings import Settings, Sketch
 
 
 def labelled(**options: dict[str, object]) -> tuple[LabelledMethod, ...]:
@@ -29,7 +29,7 @@ def labelled(**options: dict[str, object]) -> tuple[LabelledMethod, ...]:
         methods=names,
         options=dict(zip(names, options.values(), strict=True)),
     )
-    return constructions(request, list(METHODS))
+    return request.constructions(list(METHODS))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,9 @@ def test_another_plan_is_refused_with_what_changed(name: str) -> None:
 
 
 def test_many_changes_are_cut_short() -> None:
-    kind = a_kind(support=("x",), support_size=1, half_tables=True, constructions=())
+    kind = a_kind(
+        support=("x",), support_size=1, settings=Settings(half_tables=True), constructions=()
+    )
     other = a_plan(kind, model=replace(MODEL, name="n", dtype="bfloat16"))
     with pytest.raises(StoreError, match=r"; and 1 more\. Give another output"):
         check_same(a_plan(), other, "it")
@@ -132,7 +134,7 @@ def test_a_copy_is_a_run_in_one_part(tmp_path: Path) -> None:
         a_row(1, pairwise_nll=0.1 + 0.2, corpus="ö\n,\"'"),
         a_row(2, reason="[bold]no\x1b", converged=None),
     ]
-    run = a_run("x", a_plan(), rows)
+    run = a_run(a_plan(), rows)
     copy_run(run, tmp_path / "copy")
     assert len(list((tmp_path / "copy").glob("part-*"))) == 1
     copy = read_run(tmp_path / "copy")
@@ -153,5 +155,5 @@ def test_a_copy_is_a_run_in_one_part(tmp_path: Path) -> None:
 
 def test_a_copy_tells_no_details_of_errors(tmp_path: Path) -> None:
     rows = [a_row(0, reason="OSError: /home/me/secret on host 10.0.0.5")]
-    copy_run(a_run("x", a_plan(), rows), tmp_path / "copy")
+    copy_run(a_run(a_plan(), rows), tmp_path / "copy")
     assert {row.reason for row in read_run(tmp_path / "copy").rows} == {"OSError"}

@@ -17,7 +17,7 @@ import unmask
 from unmask import Cloze, Sketch
 from unmask.cli import main
 from unmask.errors import UnmaskError
-from unmask.evaluation import EvaluationRequest, ModelSource, prepare, read_run
+from unmask.evaluation import EvaluationRequest, ModelSource, read_run
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.reports.summary import differences, summarise
 from unmask.evaluation.rows import LabelledMethod, ResultRow
@@ -215,7 +215,7 @@ def test_what_does_not_go_with_a_sketch_is_said_in_one_line(run) -> None:
     for arguments, said in (
         (("--precision", "1", "--method", "log-pool,ag"), "leave it out, or give exact=True"),
         (("--precision", "1", "--support", "no-special"), "exclude each other"),
-        (("--precision", "1", "--exact"), "--precision and --exact exclude each other"),
+        (("--precision", "1", "--exact"), "precision and exact exclude each other"),
         (("--precision", "0"), "nats above 0"),
         (("--max-passes", "7"), "at least 101 forward passes, not max_passes=7"),
     ):
@@ -239,6 +239,6 @@ def test_in_python_all_are_those_that_a_sketch_does_for(model: str, tmp_path: Pa
     request = EvaluationRequest(
         corpus=CorpusSpec(str(corpus)), model=ModelSource(place=model), seed=1, precision=0.05
     )
-    draft = prepare(request).kind
+    draft = request.job().kind
     assert [one.method for one in draft.constructions] == sketchable()
     assert draft.sketch == Sketch(seed=1)

@@ -196,7 +196,7 @@ def test_models_with_other_blanks_are_not_mixed() -> None:
         a_row(spans=spans("The", "dog")),
         a_row(spans=spans("The", "loud"), model="roberta-base"),
     ]
-    runs = [a_run(row.model, a_plan(), [row]) for row in rows]
+    runs = [a_run(a_plan(), [row]) for row in rows]
     corpora = {DIGEST: {"s0000": TEXT}}
     assert list(map(syntactic(runs, corpora, by_hand).of, rows)) == [1, 3]
     with pytest.raises(UnmaskError, match="none of the corpora is 'c' as it was measured"):
@@ -204,7 +204,7 @@ def test_models_with_other_blanks_are_not_mixed() -> None:
 
 
 def test_examples_without_a_distance_are_noted() -> None:
-    run = a_run("run", a_plan(), [a_row(spans=None)])
+    run = a_run(a_plan(), [a_row(spans=None)])
     note = syntactic([run], {DIGEST: {"s0000": TEXT}}, by_hand).note
     assert note.endswith(" Examples left out: 1 the tokenizer keeps no offsets.")
 

@@ -1,7 +1,6 @@
 """A plan of an evaluation, and a run of it."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from unmask.evaluation.kind import Evaluate
@@ -54,5 +53,5 @@ def a_plan(
     return JobPlan(**{**values, **changes})
 
 
-def a_run(folder: str, plan: JobPlan, rows: Sequence[ResultRow]) -> EvaluationRun:
-    return EvaluationRun(Path(folder), plan, tuple(rows), seconds=len(rows) / 2)
+def a_run(plan: JobPlan, rows: Sequence[ResultRow]) -> EvaluationRun:
+    return EvaluationRun(plan, tuple(rows), seconds=len(rows) / 2)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from unmask.cli import cluster, many, options
 from unmask.cli.command import argument, group, option, required
-from unmask.printable import printable, quoted
+from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.evaluation.request import EvaluationRequest, Prepared
+    from unmask.evaluation.request import EvaluationRequest
     from unmask.jobs.ray_workers import RayWorkers
 
 
@@ -56,49 +56,50 @@ class EvaluateCommand:
     def run(self) -> int:
         """Draw the examples, agree on the plan, compute what is missing."""
         cluster.check(self.distributed)
-        self.estimation.check(self.support or ())
         request = self._request()
         # first: whether there is a cluster is known at once, reading a corpus takes time
         joined = nullcontext() if self.dry_run else cluster.workers(self.distributed, request.model)
         with cluster.leaving_in_order(), joined as workers:
+            if workers is not None:
+                # this process only plans, and needs no GPU
+                request = replace(request, model=replace(request.model, device="cpu"))
             return self._evaluate(request, workers)
 
     def _evaluate(self, request: "EvaluationRequest", workers: "RayWorkers | None") -> int:
-        from unmask.evaluation.request import evaluate, prepare
         from unmask.jobs.folder import Shard
+        from unmask.jobs.running import run_job
 
-        shard = Shard() if self.shard is None else Shard.parse(self.shard)
-        if self.distributed.ray is not None:
-            # this process only plans, and needs no GPU
-            request = replace(request, model=replace(request.model, device="cpu"))
-        prepared = prepare(request)
-        if not self.quiet or self.dry_run:
-            print(_announcement(prepared), file=sys.stderr)
-        if self.dry_run:
-            job = prepared.job(rows_per_unit=self.rows_per_unit)
-            job.announce(list(job.cut().units), len(prepared.pairs), print, is_dry=True)
-            return 0
-        outcome = evaluate(
-            prepared,
-            many.whole_path(self.output),
-            shard=shard,
-            workers=workers,
+        job = request.job(
+            say=self._note,
+            shard=Shard() if self.shard is None else Shard.parse(self.shard),
             rows_per_unit=self.rows_per_unit,
             strict=self.strict,
+        )
+        if self.dry_run:
+            cut = job.cut()
+            job.announce([*cut.units], cut.rows, print, is_dry=True)
+            return 0
+        result = run_job(
+            job,
+            many.whole_path(self.output),
+            workers=workers,
             progress=False if self.quiet else None,
             say=options.say,
+            announce=None if self.quiet else options.say,
         )
-        failed = outcome.counts["failed"]
+        failed = result.counts["failed"]
+        again = f", {failed:,} failed: run again to try them again" if failed else ""
+        self._note(
+            f"{result.counts['texts'] - failed:,} examples are in {quoted(self.output, limit=200)}"
+            f"{again}; unmask report makes tables of them"
+        )
+        if result.errors:
+            options.say(result.failures())
+        return 1 if result.errors or failed else 0
+
+    def _note(self, line: str) -> None:
         if not self.quiet:
-            again = f", {failed:,} failed: run again to try them again" if failed else ""
-            print(
-                f"{outcome.counts['texts'] - failed:,} examples are in"
-                f" {quoted(self.output, limit=200)}{again}; unmask report makes tables of them",
-                file=sys.stderr,
-            )
-        if outcome.errors:
-            options.say(outcome.failures())
-        return 1 if outcome.errors or failed else 0
+            print(line, file=sys.stderr)
 
     def _request(self) -> "EvaluationRequest":
         from unmask.evaluation.request import EvaluationRequest
@@ -117,26 +118,3 @@ class EvaluateCommand:
             corpus_name=self.corpus_name,
             model_name=self.model_name,
         )
-
-
-def _announcement(prepared: "Prepared") -> str:
-    """The examples, the sentences that are none, and how many hold unknown words."""
-    kind, corpus, pairs = prepared.kind, prepared.corpus, prepared.pairs
-    rejected = [
-        f"{count} {reason} ({mask})"
-        for mask, reasons in kind.draw["refused"].items()
-        for reason, count in reasons.items()
-    ]
-    not_taken = [f"{count:,} {why}" for why, count in corpus.refused.items() if count]
-    line = f"{printable(kind.model_name)} on {printable(kind.corpus)}: "
-    line += f"{len(corpus):,} distinct sentences"
-    if not_taken:
-        line += f" (and {', '.join(not_taken)})"
-    line += f", {len(pairs):,} examples ({', '.join(kind.draw['masks'])})"
-    if rejected:
-        line += f"; rejected before the last: {', '.join(rejected)}"
-    tokenizer = prepared.lm.tokenizer
-    if unknown := sum(one.has_unknown(tokenizer.unk_token_id) for one in pairs):
-        mark = printable(str(tokenizer.convert_ids_to_tokens([tokenizer.unk_token_id])[0]))
-        line += f"; {unknown:,} of them hold words that the vocabulary has no token for ({mark})"
-    return line

@@ -18,13 +18,12 @@ from unmask.lazy import lazy_names
 if TYPE_CHECKING:
     from unmask.evaluation.request import EvaluationRequest as EvaluationRequest
     from unmask.evaluation.request import evaluate as evaluate
-    from unmask.evaluation.request import prepare as prepare
     from unmask.evaluation.run import read_run as read_run
     from unmask.jobs.folder import Shard as Shard
     from unmask.jobs.model_source import ModelSource as ModelSource
 
 _HOMES = {
-    "unmask.evaluation.request": ("EvaluationRequest", "evaluate", "prepare"),
+    "unmask.evaluation.request": ("EvaluationRequest", "evaluate"),
     "unmask.evaluation.run": ("read_run",),
     "unmask.jobs.folder": ("Shard",),
     "unmask.jobs.model_source": ("ModelSource",),

@@ -14,8 +14,7 @@ from unmask.jobs.kinds import FailedRows, Kind, Work
 from unmask.jobs.model_source import SOFTWARE
 from unmask.jobs.plan import sha256
 from unmask.jobs.worker import is_of_accelerator
-from unmask.joints.joint import Joint
-from unmask.joints.metrics import pair_metrics
+from unmask.joints.metrics import pair_errors, pair_metrics
 from unmask.language_model import LanguageModel
 from unmask.model.devices import device_name
 from unmask.printable import describe
@@ -42,10 +41,9 @@ class Evaluate(Kind):
     draw: Mapping[str, Any]
     support: str | tuple[str, ...]
     constructions: tuple[LabelledMethod, ...]
-    half_tables: bool = False
     support_size: int | None = None
     sketch: Sketch | None = None
-    settings: Settings = field(default_factory=Settings, compare=False)
+    settings: Settings = field(default_factory=lambda: Settings(progress=False, announce=False))
 
     name, noun, verb = KIND, "example", "measured"
     row_seconds, runs_alone = 0.5, True
@@ -67,13 +65,17 @@ class Evaluate(Kind):
         """The constructions, in an estimate."""
         return ", ".join(one.label for one in self.constructions)
 
+    @property
+    def _methods(self) -> dict[str, Mapping[str, Any]]:
+        return {one.method: one.options for one in self.constructions}
+
     def options(self) -> dict[str, Any]:
         """Everything that decides the rows, except the model and the corpus."""
         return {
             "draw": dict(self.draw),
             "support": self.support,
             "constructions": [one._asdict() for one in self.constructions],
-            "half_tables": self.half_tables,
+            "half_tables": self.settings.half_tables,
             "support_size": self.support_size,
             "sketch": self.sketch and asdict(self.sketch),
         }
@@ -85,21 +87,15 @@ class Evaluate(Kind):
     def work(self, lm: LanguageModel, item: MaskedPair) -> Work:
         """The forward passes of an example: all constructions share them."""
         # A-KL and J read both tables, and a sketch is run whatever is read from it
-        methods = {DEFAULT_METHOD: {}, **{one.method: one.options for one in self.constructions}}
+        methods, length = {DEFAULT_METHOD: {}, **self._methods}, len(item.cloze)
         if self.sketch is None:
-            cost = lm.cost(
-                item.cloze,
-                methods=list(methods),
-                support=self.support,
-                settings=self.settings,
-                options=methods,
-                timed=False,
-            )
+            how: Any = {"support": self.support, "settings": self.settings, "timed": False}
+            cost = lm.cost(item.cloze, methods=list(methods), options=methods, **how)
         else:
             shape = (lm.model.vocabulary_size,) * 2
             count = len(needs_sketch(methods, shape))
-            cost = cost_of_sketch(self.sketch, shape, self.settings, len(item.cloze), count)
-        return Work(cost.forward_passes, len(item.cloze), cost.at_most)
+            cost = cost_of_sketch(self.sketch, shape, self.settings, length, count)
+        return Work(cost.forward_passes, length, cost.at_most)
 
     def run(self, lm: LanguageModel, items: Sequence[MaskedPair]) -> list[list[dict[str, Any]]]:
         """One row per example and construction; of an example that fails, with the error."""
@@ -111,16 +107,10 @@ class Evaluate(Kind):
                 reason = describe(error)
                 if is_of_accelerator(reason):
                     raise
-                rows = FailedRows(
-                    ResultRow(**columns, reason=reason).to_dict()
-                    for columns in self._columns(example)
-                )
+                failed = [ResultRow(**one, reason=reason) for one in self._columns(example)]
+                rows = FailedRows(row.to_dict() for row in failed)
             results.append(rows)
         return results
-
-    def without(self, reason: str) -> list[dict[str, Any]]:
-        """Examples can be measured, or were not drawn."""
-        raise NotImplementedError(reason)
 
     def count(
         self, rows: Sequence[Mapping[str, Any]], results: Sequence[Sequence[Mapping[str, Any]]]
@@ -132,28 +122,20 @@ class Evaluate(Kind):
 
     def measure(self, lm: LanguageModel, example: MaskedPair) -> list[ResultRow]:
         """One result row per construction."""
-        settings = replace(
-            self.settings, half_tables=self.half_tables, progress=False, announce=False
-        )
         support = self.support if isinstance(self.support, str) else list(self.support)
-        tables = lm.tables(example.cloze, support=support, settings=settings)
-        first, second = example.cloze.gold or ()
-        methods = {one.method: one.options for one in self.constructions}
+        whole = lm.tables(example.cloze, support=support, settings=self.settings)
+        methods, (first, second) = self._methods, example.cloze.gold or ()
+        gold = (first, second)
         if self.sketch is None:
-            tables.both()
-            joints = {name: construct(name, tables, **given) for name, given in methods.items()}
-            of_a_sketch = dict[str, dict[str, Any]]()
+            whole.both()
+            tables, passes = whole, None
+            joints = {name: construct(name, whole, **given) for name, given in methods.items()}
         else:
-            # another one per example, so that the errors of a mean cancel
+            # a seed per example, so that the errors of a mean cancel
             seed = int(sha256([self.sketch.seed, example.id])[:15], 16)
-            sketch = replace(self.sketch, seed=seed)
-            joints, pair = joints_at(methods, tables, sketch, (first, second))
-            tables = pair.tables()
-            of_a_sketch = {
-                name: _errors(name, joint, (first, second), pair.forward_passes)
-                for name, joint in joints.items()
-            }
-        metrics = pair_metrics(joints, tables, (first, second))
+            joints, pair = joints_at(methods, whole, replace(self.sketch, seed=seed), gold)
+            tables, passes = pair.tables(), pair.forward_passes
+        metrics = pair_metrics(joints, tables, gold)
         disagreement = agreement(tables)
         shared: dict[str, Any] = {
             "incompatibility": None if disagreement is None else disagreement.bits,
@@ -162,14 +144,18 @@ class Evaluate(Kind):
         }
         rows = []
         for columns, (name, joint) in zip(self._columns(example), joints.items(), strict=True):
-            numbers: dict[str, Any] = {**vars(metrics[name]), **of_a_sketch.get(name, {})}
+            numbers: dict[str, Any] = {**vars(metrics[name])}
             numbers |= {part: joint.diagnostics.get(part) for part in ("passes", "converged")}
+            if passes is not None:
+                pairwise, unary = pair_errors(joint, gold)
+                numbers |= {"pairwise_error": pairwise, "unary_error": unary}
+                # no A-KL: most contexts of a vocabulary never run
+                numbers |= {"all_kl": None, "forward_passes": passes}
             rows.append(ResultRow(**columns, **shared, **numbers))
         return rows
 
     def _columns(self, example: MaskedPair) -> list[dict[str, Any]]:
         """The columns that do not depend on the numbers, of each construction."""
-        first, second = example.cloze.positions
         shared = {
             "corpus": self.corpus,
             "mask": example.mask,
@@ -179,29 +165,7 @@ class Evaluate(Kind):
             "sentence_id": example.sentence_id,
             "gold_bytes": example.gold_bytes,
             "length": len(example.cloze),
-            "positions": (first, second),
+            "positions": tuple(example.cloze.positions),
             "spans": example.spans,
         }
         return [{**shared, "construction": one.label} for one in self.constructions]
-
-
-def _errors(
-    name: str, joint: Joint, gold: tuple[int, int], forward_passes: int
-) -> dict[str, float | None]:
-    """The numbers of a sketch, whose gold tokens are in the head, where masses are probabilities.
-
-    Metrics of the tables of masses are those of the vocabulary. All but A-KL: most contexts of a
-    vocabulary never run.
-    """
-
-    def unary(joint: Joint) -> float:
-        each = (joint.conditional(t, given={1 - t: gold[1 - t]}).log_prob(gold[t]) for t in (0, 1))
-        return sum(each) / 2
-
-    return {
-        "all_kl": None,
-        "pairwise_error": joint.standard_error(lambda one: one.log_prob(*gold) / 2),
-        # that of mlm is the model's own, which has run
-        "unary_error": 0.0 if name == "mlm" else joint.standard_error(unary),
-        "forward_passes": forward_passes,
-    }

@@ -5,7 +5,7 @@ Knows nothing of files, models or torch, so that a report can be made where no m
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from unmask.errors import UnmaskError
@@ -142,10 +142,6 @@ class ResultRow:
                 f"the example {quoted(self.example_id)} has no {name}, because it {why}"
             )
         return value
-
-    def without_detail(self) -> "ResultRow":
-        """For others: an error may name machines, folders and text, and its kind is enough."""
-        return replace(self, reason=self.reason and (self.reason.split(":")[0] or "an error"))
 
     def to_dict(self) -> dict[str, Any]:
         """The result row as JSON values, with the token distance beside the positions."""

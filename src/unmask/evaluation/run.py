@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unmask.durable import make_folder
-from unmask.errors import StoreError, UnmaskError
+from unmask.errors import StoreError
 from unmask.evaluation.rows import COLUMNS, LabelledMethod, ResultRow
 from unmask.jobs.counts import counted, note
 from unmask.jobs.folder import Folder, stored_plan, write_plan
@@ -38,7 +38,6 @@ class EvaluationRun:
     `damaged` are the names of parts that cannot be read. `seconds` is how long all others took.
     """
 
-    folder: Path
     job: JobPlan
     rows: tuple[ResultRow, ...]
     damaged: tuple[str, ...] = ()
@@ -97,22 +96,16 @@ def read_run(place: str | Path) -> EvaluationRun:
         raise StoreError(f"{places.shown(str(place))} is not the folder of an evaluation: {why}")
     folder, rows, damaged, seconds = Folder(str(place), job.digest), list[ResultRow](), [], 0.0
     for number, receipt in folder.receipts().items():
-        part = folder.part(number)
         if receipt is None:
-            damaged.append(Path(part).name)
-            continue
-        try:
+            damaged.append(Path(folder.part(number)).name)
+        else:
             rows += map(ResultRow.from_dict, rows_of(folder.table(number, receipt)))
-        except (UnmaskError, OSError, ValueError) as error:
-            raise StoreError(f"cannot read {places.shown(part)}: {error}; try again") from None
-        seconds += receipt["seconds"]
+            seconds += receipt["seconds"]
     try:
         labels = [LabelledMethod(**method).label for method in job.options["constructions"]]
         order = {label: index for index, label in enumerate(labels)}
-        rows.sort(
-            key=lambda row: (row.mask, row.example_id, order.get(row.construction, len(order)))
-        )
-        run = EvaluationRun(Path(place), job, tuple(rows), tuple(damaged), seconds)
+        rows.sort(key=lambda row: (row.mask, row.example_id, order[row.construction]))
+        run = EvaluationRun(job, tuple(rows), tuple(damaged), seconds)
         _ = run.corpus, run.missing, dict(run.draw["refused"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise StoreError(f"the plan is damaged: {quoted(str(error))}") from None
@@ -122,18 +115,22 @@ def read_run(place: str | Path) -> EvaluationRun:
 def copy_run(run: EvaluationRun, folder: str | Path) -> None:
     """A run as one part in a new folder, to be kept beside a paper or in a repository.
 
-    It holds ids of examples and no text, and of errors only their kind.
+    It holds ids of examples and no text, and of errors only their kind: an error may name machines,
+    folders and text.
     """
     place = str(folder)
     if os.path.exists(place) and any(os.scandir(place)):
         raise StoreError(f"{places.shown(place)} is not empty; a run is copied into a new folder")
-    copied = replace(run, rows=tuple(row.without_detail() for row in run.rows))
-    counts = counted(len({row.example_id for row in copied.rows}))
-    note(counts, KIND, copied.failed.values())
-    software = "; ".join(copied.values("software"))
+    rows = [
+        replace(row, reason=row.reason and (row.reason.split(":")[0] or "an error"))
+        for row in run.rows
+    ]
+    counts = counted(len({row.example_id for row in rows}))
+    note(counts, KIND, {row.example_id: row.reason for row in rows if row.reason}.values())
+    software = "; ".join(run.values("software"))
     facts = {"counts": counts, "seconds": round(run.seconds, 3), "software": software}
     plan = replace(run.job, rows_per_unit=run.draw["count"], units=1)
     make_folder(Path(place))
     write_plan(place, plan)
-    table = table_of([row.to_dict() for row in copied.rows], COLUMNS)
+    table = table_of([row.to_dict() for row in rows], COLUMNS)
     Folder(place, plan.digest).write(0, table, facts)

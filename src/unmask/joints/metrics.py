@@ -14,6 +14,7 @@ from torch import Tensor
 
 from unmask.errors import SupportError, UnmaskError
 from unmask.joints.joint import Joint
+from unmask.joints.sketched import spread
 from unmask.logspace import log_sum_exp_by_column, log_zeros
 from unmask.printable import quoted
 from unmask.tables.pair_tables import PairTables
@@ -78,6 +79,22 @@ def pair_metrics(
     log_a, log_b = tables.a_given_b.log_prob_at(b)[a], tables.b_given_a.log_prob_at(a)[b]
     own_unary = -float(log_a + log_b) / 2
     return {name: _metrics(joint, sums[name], place, own_unary) for name, joint in joints.items()}
+
+
+def pair_errors(joint: Joint, gold: tuple[int, int]) -> tuple[float, float]:
+    """The standard errors of the pairwise and the unary NLL of a joint from a sketch.
+
+    The gold tokens are given by id. What is read from the model's own conditionals has run, and
+    has no error.
+    """
+    sketch = joint._sketch
+    if sketch is None or sketch.weighted is None:
+        return 0.0, 0.0
+    a, b = (axis.index(token) for axis, token in zip(joint.supports, gold, strict=True))
+    log_p = sketch.log_probs(torch.tensor([[a, b]]))[:, 0]
+    log_a, log_b = (sketch.weighted.log_marginals(t)[:, place] for t, place in ((0, a), (1, b)))
+    unary = 0.0 if joint.engine.is_independent() else float(spread(log_p - (log_a + log_b) / 2))
+    return float(spread(log_p / 2)), unary
 
 
 def perplexity(nlls: Iterable[float]) -> float:
