@@ -1,4 +1,4 @@
-"""What scoring pairs costs beyond the forward passes that it cannot do without.
+"""The cost of scoring pairs of words beyond the forward passes that it cannot do without.
 
     python benchmarks/scoring.py --model DIR [--texts 1000] [--method orders] [--length N]
 
@@ -27,7 +27,8 @@ from torch import Tensor
 import unmask
 from unmask.model.hugging_face import HuggingFaceMaskedLM
 from unmask.model.output_layer import Positions
-from unmask.queries.pair_log_probs import Supports, pair_log_probs
+from unmask.queries.joint_model import JointModel
+from unmask.sequences.word_pairs import WordPair, score_items
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
 
@@ -64,11 +65,12 @@ class Bench:
         model = lm.model
         assert isinstance(model, HuggingFaceMaskedLM)
         self.model: HuggingFaceMaskedLM = model
-        self.supports: Supports = (lm.support(), lm.support())
+        self.tokenizer = lm.tokenizer
         rng = random.Random(0)
         ordinary = [i for i in range(model.vocabulary_size) if i not in model.special_ids]
-        self.clozes = [self._cloze(rng, ordinary, length) for _ in range(texts)]
-        self.pairs = torch.tensor([rng.choices(ordinary, k=2) for _ in range(texts)])
+        clozes = [self._cloze(rng, ordinary, length) for _ in range(texts)]
+        pairs = [tuple(rng.choices(ordinary, k=2)) for _ in range(texts)]
+        self.items = [WordPair(*item) for item in zip(clozes, pairs, strict=True)]
 
     def _cloze(self, rng: random.Random, ordinary: list[int], length: int | None) -> Cloze:
         ids = rng.choices(ordinary, k=length or rng.randint(8, 24))
@@ -76,15 +78,10 @@ class Bench:
         ids[first] = ids[second] = self.model.mask_id
         return Cloze("", tuple(ids), (first, second))
 
-    def score(self, method: str, texts: int, model: Recorded | None = None) -> Tensor:
-        return pair_log_probs(
-            model or self.model,
-            self.clozes[:texts],
-            self.pairs[:texts],
-            self.supports,
-            Settings(progress=False),
-            method=method,
-        )
+    def score(self, method: str, texts: int, model: Recorded | None = None) -> None:
+        lm = JointModel(model or self.model, self.tokenizer)
+        settings = Settings(progress=False)
+        score_items(lm, self.items[:texts], method=method, support="vocabulary", settings=settings)
 
     def batches(self, method: str, texts: int) -> list[Batch]:
         """What scoring asks the model for; also the warm-up of what is timed."""
@@ -105,14 +102,14 @@ class Bench:
         scored, alone = in_turns(runs, repeats * ONE_TEXT_ROUNDS).values()
         return {
             "rows": sum(len(ids) for ids, _ in batches),
-            "length": len(self.clozes[0]),
+            "length": len(self.items[0].cloze),
             "seconds": spread(scored),
             "forward_seconds": spread(alone),
             "ratio": spread(ratios(scored, alone)),
         }
 
     def many_texts(self, method: str, repeats: int) -> dict[str, Any]:
-        batches = self.batches(method, len(self.clozes))
+        batches = self.batches(method, len(self.items))
         rows = sum(len(ids) for ids, _ in batches)
 
         @torch.inference_mode()
@@ -121,12 +118,12 @@ class Bench:
                 self.model.model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids))
 
         runs: dict[str, Run] = {
-            "scored": lambda: self.score(method, len(self.clozes)),
+            "scored": lambda: self.score(method, len(self.items)),
             "trunk": trunk,
         }
         scored, bare = in_turns(runs, repeats).values()
         return {
-            "texts": len(self.clozes),
+            "texts": len(self.items),
             "rows": rows,
             "batches": len(batches),
             "rows_per_second": spread([rows / s for s in scored]),

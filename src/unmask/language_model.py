@@ -3,10 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, overload
-
-from jaxtyping import Float
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from unmask.arguments import Options, whole_number
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
@@ -32,15 +29,8 @@ from unmask.queries.dependence.together import check_bound, independent_groups
 from unmask.queries.joint_model import (
     Axes,
     JointModel,
-    read_cloze,
 )
 from unmask.queries.joints import cost, default_method
-from unmask.queries.pair_log_probs import (
-    checked_clozes,
-    pair_log_probs,
-    places_of,
-    rows_per_text,
-)
 from unmask.queries.parallel.decoding import Decoding
 from unmask.queries.parallel.filling import (
     check_passes,
@@ -58,9 +48,8 @@ from unmask.sequences.texts import Given, in_context, read_text
 from unmask.sequences.word_pairs import PairScore, score_pairs
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, is_auto
-from unmask.text.candidates import Candidates, CandidatesByBlank, choose_each
+from unmask.text.candidates import Candidates
 from unmask.text.cloze import Blank, Cloze
-from unmask.text.support import Token
 
 if TYPE_CHECKING:
     from unmask.sequences.consistency.result import Consistency
@@ -83,6 +72,11 @@ class LanguageModel(JointModel):
         >>> round(lm.score("Two dogs are running.").score, 2)
         -4.73
     """
+
+    HINTS: ClassVar[dict[str, str]] = {
+        "dependence_maps": "dependence(texts)",
+        "log_prob": "score(text, method='unmasking') for a sentence, pairs(items) for two words",
+    }
 
     def fill(
         self,
@@ -308,72 +302,47 @@ class LanguageModel(JointModel):
             attention=attention,
         )
 
-    def log_prob(
+    @overload
+    def dependence(  # type: ignore[overload-overlap]  # a str is an iterable of them
         self,
-        texts: Sequence[str | Cloze],
-        pairs: Sequence[Sequence[Token]],
+        texts: str | Cloze,
         *,
-        method: str | None = None,
-        support: CandidatesByBlank = "vocabulary",
-        settings: Settings | None = None,
-        **options: Any,
-    ) -> Float[Tensor, " texts"]:
-        """The log-probability of a pair of tokens in every text, from a few forward passes each.
+        measure: str = ...,
+        places: Sequence[Blank] | None = ...,
+        support: Candidates = ...,
+        samples: int = ...,
+        window: int | None = ...,
+        seed: int = ...,
+        settings: Settings | None = ...,
+    ) -> DependenceMap: ...
 
-        "orders" takes 3 forward passes per text and "mlm" 1: the joints that need no tables.
-        `joint` by the same method gives the same numbers. `pairs` takes words of several pieces and
-        has more columns, but runs hundreds of passes for "mlm".
-
-        Args:
-            texts: A list of texts with two blanks each.
-            pairs: Two tokens per text, by name or id.
-            method: "orders" or "mlm"; there is no default.
-            support: Tokens that blanks range over; the pair must be among them.
-            settings: How to run the model: batch size, memory limit, progress.
-            **options: Options of the method.
-        Returns:
-            Log-probabilities in nats, in float64, in the order of the texts.
-        Raises:
-            MethodError: No method is named, or it needs tables.
-            SupportError: A token is not in the support.
-            ClozeError: A text does not have two blanks.
-        Examples:
-            >>> lm.log_prob(["Two [MASK] are [MASK]."], [("dogs", "running")], method="orders")
-            tensor([-4.4679], dtype=torch.float64)
-        """
-        if method is None:
-            raise MethodError(
-                "no construction is affordable for many texts by default: name a method, "
-                "'orders' (3 forward passes per text) or 'mlm'"
-            )
-        name = method_name(method)
-        first, second = choose_each(support, 2, self._vocabulary, self.model.special_ids)
-        rows_per_text(name, (first, second), options)
-        return pair_log_probs(
-            self.model,
-            pairs=places_of(pairs, (first, second)),
-            clozes=checked_clozes(
-                texts, pairs, lambda text: read_cloze(self, text), self.tokenizer
-            ),
-            supports=(first, second),
-            settings=settings or Settings(),
-            method=name,
-            options=options,
-        )
+    @overload
+    def dependence(
+        self,
+        texts: Iterable[str | Cloze],
+        *,
+        measure: str = ...,
+        places: Iterable[Sequence[Blank]] | None = ...,
+        support: Candidates = ...,
+        samples: int = ...,
+        window: int | None = ...,
+        seed: int = ...,
+        settings: Settings | None = ...,
+    ) -> list[DependenceMap]: ...
 
     def dependence(
         self,
-        text: str | Cloze,
+        texts: str | Cloze | Iterable[str | Cloze],
         *,
         measure: str = DEFAULT_MEASURE,
-        places: Sequence[Blank] | None = None,
+        places: Any = None,
         support: Candidates = "vocabulary",
         samples: int = DEFAULT_SAMPLES,
         window: int | None = None,
         seed: int = 0,
         settings: Settings | None = None,
-    ) -> DependenceMap:
-        """How strongly every two words of a text depend on each other, in this model.
+    ) -> DependenceMap | list[DependenceMap]:
+        """How strongly every two words of a text depend on each other, or those of each of a list.
 
         - "mutual-information", in bits: with both words masked, how far filling one moves the
           model's distribution of the other, averaged over `samples` fills and both directions.
@@ -385,37 +354,54 @@ class LanguageModel(JointModel):
         - "head", in bits: the mutual information that the model's dependence `head` predicts, in
           one forward pass for the blanks of a text, and one per pair of words of a whole text.
 
+        Forward passes of several texts run together.
+
         Args:
-            text: A text with mask tokens or without, or a `Cloze`.
+            texts: A text with mask tokens or without, or a `Cloze`; or a list of those.
             measure: "mutual-information", "pmi", "jacobian" or "head".
-            places: Words, spans or token indices. Default: all words, or the blanks of the text.
+            places: Words, spans or token indices; for a list, those of each text. Default: all
+                words, or the blanks of the text.
             support: Tokens to average over; an alphabet makes the text a sequence of residues.
             samples: How many tokens are tried at a place.
             window: Leave out pairs that are further apart than this.
             seed: Seed of everything that is drawn.
             settings: How to run the model: batch size, memory limit, progress.
         Returns:
-            A symmetric map, with names, trees, pictures and data frames.
+            A symmetric map, with names, trees, pictures and data frames; for a list, a list in its
+            order.
         Raises:
-            ClozeError: The text has fewer than two places.
+            ClozeError: A text has fewer than two places.
             MethodError: There is no such measure.
         Examples:
             >>> dependence = lm.dependence("Two dogs are running.", measure="pmi")
             >>> dependence
             <DependenceMap pmi: 5 places, strongest dogs - running 1.167 nats>
+            >>> texts = ["Two dogs are running.", "A man sings."]
+            >>> [pairs.top(1)[0].names for pairs in lm.dependence(texts, measure="pmi")]
+            [('dogs', 'running'), ('sings', '.')]
         """
-        return next(
-            self.dependence_maps(
-                [text],
-                measure=measure,
-                places=None if places is None else [places],
-                support=support,
-                samples=samples,
-                window=window,
-                seed=seed,
-                settings=settings,
-            )
-        )
+        alone = isinstance(texts, (str, Cloze)) or not isinstance(texts, Iterable)
+        several: Any = [texts] if alone else texts
+        if alone and places is not None:
+            places = [places]
+        by_head = measured_by(required(self.head, self.name)) if measure == "head" else None
+        options = MapOptions(measure, self.support(support), samples, window, seed, by_head)
+        check_support(options.measure, support)
+
+        def questions() -> Iterator[MapQuestion]:
+            of_texts = iter(repeat(None) if places is None else places)
+            for number, text in enumerate(several):
+                if (of_text := next(of_texts, ())) == ():
+                    raise ClozeError(f"text {number} has no places; give those of each text")
+                question = read_question(self, text, places=of_text, support=support)
+                options.check(question, f"text {number}")
+                yield question
+            if places is not None and next(of_texts, None) is not None:
+                raise ClozeError("there are more places than texts; give those of each text")
+
+        how = settings or Settings()
+        maps = list(dependence_maps(self.model, questions(), options, how, name=self.name))
+        return maps[0] if alone else maps
 
     def independent_blanks(
         self,
@@ -453,60 +439,6 @@ class LanguageModel(JointModel):
         question = question_of(replace(self._as_cloze(text), gold=None), self.tokenizer)
         reader = RowReader(self.model, settings or Settings())
         return independent_groups(reader, question, options, bound)[0]
-
-    def dependence_maps(
-        self,
-        texts: Iterable[str | Cloze],
-        *,
-        measure: str = DEFAULT_MEASURE,
-        places: Iterable[Sequence[Blank]] | None = None,
-        support: Candidates = "vocabulary",
-        samples: int = DEFAULT_SAMPLES,
-        window: int | None = None,
-        seed: int = 0,
-        settings: Settings | None = None,
-    ) -> Iterator[DependenceMap]:
-        """`dependence` of many texts, in their order: forward passes of several run together.
-
-        Texts are read as you iterate, so there may be any number of them.
-
-        Args:
-            texts: Texts, as `dependence` takes one.
-            measure: "mutual-information", "pmi", "jacobian" or "head".
-            places: For each text, words, spans or token indices. Default: all words or blanks.
-            support: Tokens to average over; an alphabet makes the text a sequence of residues.
-            samples: How many tokens are tried at a place.
-            window: Leave out pairs that are further apart than this.
-            seed: Seed of everything that is drawn.
-            settings: How to run the model: batch size, memory limit, progress.
-        Returns:
-            An iterator over maps.
-        Raises:
-            ClozeError: A text has fewer than two places.
-            MethodError: There is no such measure.
-        Examples:
-            >>> texts = ["Two dogs are running.", "A man sings."]
-            >>> [one.top(1)[0].names for one in lm.dependence_maps(texts, measure="pmi")]
-            [('dogs', 'running'), ('sings', '.')]
-        """
-        by_head = measured_by(required(self.head, self.name)) if measure == "head" else None
-        options = MapOptions(measure, self.support(support), samples, window, seed, by_head)
-        check_support(options.measure, support)
-
-        def questions() -> Iterator[MapQuestion]:
-            each = iter(repeat(None) if places is None else places)
-            for number, text in enumerate(texts):
-                if (chosen := next(each, ())) == ():
-                    raise ClozeError(f"text {number} has no places; give those of each text")
-                question = read_question(self, text, places=chosen, support=support)
-                options.check(question, f"text {number}")
-                yield question
-            if places is not None and next(each, None) is not None:
-                raise ClozeError("there are more places than texts; give those of each text")
-
-        return dependence_maps(
-            self.model, questions(), options, settings or Settings(), name=self.name
-        )
 
     def cost(
         self,
@@ -758,6 +690,7 @@ class LanguageModel(JointModel):
         - `orders`: three forward passes per item, more where a word has several pieces.
           Conditionals are the model's with the other word filled in, and `association` is against
           the words with the other one masked. No tables, so neither `pmi` nor `incompatibility`.
+        - `mlm`: one forward pass per item. The words are independent of each other.
         - `log-pool` and others: words of one piece, over the whole vocabulary. By default from a
           sketch of it, with standard errors, precise at the item's own words.
 

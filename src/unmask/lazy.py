@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +84,12 @@ _USE = {
 
 
 class Guessable:
-    """A class that answers some names that it does not have with the right one."""
+    """A class that answers some names that it does not have with the right one.
+
+    `HINTS` are those of one class, before those of all.
+    """
+
+    HINTS: ClassVar[Mapping[str, str]] = {}
 
     if not TYPE_CHECKING:
 
@@ -93,9 +98,10 @@ class Guessable:
             try:
                 return object.__getattribute__(self, name)
             except AttributeError as error:
-                if name not in _USE:
+                hints = {**_USE, **type(self).HINTS}
+                if name not in hints:
                     raise
-                raise AttributeError(f"{error}; use {_USE[name]}") from None
+                raise AttributeError(f"{error}; use {hints[name]}") from None
 
 
 def to_pandas(results: Iterable[Any]) -> "pd.DataFrame":

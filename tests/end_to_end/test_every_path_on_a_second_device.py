@@ -322,20 +322,18 @@ def _(place: Place) -> object:
     ]
 
 
-@path("log-probabilities of pairs")
+@path("pairs of words without tables")
 def _(place: Place) -> object:
-    texts, pairs = [TWO, "the [MASK] [MASK] on the hat."], [("sat", "on"), ("dog", "ran")]
-    return [
-        place.lm.log_prob(texts, pairs, method=method, settings=QUIET)
-        for method in ("orders", "mlm")
-    ]
+    items = [(TWO, "sat", "on"), ("the [MASK] [MASK] on the hat.", "dog", "ran")]
+    scores = [place.lm.pairs(items, method=method, settings=QUIET) for method in ("orders", "mlm")]
+    return [score.to_dict() for method in scores for score in method]
 
 
 for _measure in ("mutual-information", "pmi", "jacobian"):
 
     @path(f"dependence by {_measure}")
     def _(place: Place, measure: str = _measure) -> object:
-        maps = place.lm.dependence_maps(TEXTS[:2], measure=measure, samples=4, settings=QUIET)
+        maps = place.lm.dependence(TEXTS[:2], measure=measure, samples=4, settings=QUIET)
         residues = place.protein.dependence(
             WILDTYPE[:6], measure=measure, support="amino-acids", settings=QUIET
         )

@@ -167,7 +167,7 @@ def test_maps_that_cannot_be_are_refused_in_one_line(lm) -> None:
     texts = ["the dog sat.", "the cat sat."]
     for places, said in (([[1, 2]], "text 1 has no places"), ([[1, 2]] * 3, "more places than")):
         with pytest.raises(unmask.ClozeError, match=said):
-            list(lm.dependence_maps(texts, places=places, settings=QUIET))
+            lm.dependence(texts, places=places, settings=QUIET)
     wide = lm.cloze("the unhappy dog sat.", blanks=["unhappy", "dog"])
     for ask in (lambda: lm.independent_blanks(wide), lambda: lm.fill(wide, together=0.05)):
         with pytest.raises(unmask.ClozeError, match="one token each"):

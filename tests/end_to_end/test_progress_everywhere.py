@@ -25,7 +25,6 @@ PATHS: dict[str, Ask] = {
     "tables": lambda lm, how: lm.tables(TWO, settings=how).both(),
     "fill": lambda lm, how: lm.fill(TWO, settings=how),
     "fill with targets": lambda lm, how: lm.fill(TWO, targets=["sat", "mat"], settings=how),
-    "log_prob": lambda lm, how: lm.log_prob([TWO], [["sat", "mat"]], method="orders", settings=how),
     "dependence": lambda lm, how: lm.dependence("the cat sat", samples=4, settings=how),
     "dependence by pmi": lambda lm, how: lm.dependence("the cat sat", measure="pmi", settings=how),
     "independent_blanks": lambda lm, how: lm.independent_blanks(THREE, samples=4, settings=how),

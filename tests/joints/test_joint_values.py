@@ -127,26 +127,11 @@ def test_samples_say_what_a_seed_is(lm) -> None:
         assert joint.sample(3, seed=1) == joint.sample(3, seed=torch.Generator().manual_seed(1))
 
 
-def test_one_text_and_one_pair_are_two_lists_of_one(lm) -> None:
-    for texts, pairs, what in (
-        (PAIR, ("cat", "mat"), "the pair of text 0 is two tokens, not 'cat'"),
-        ([PAIR], ("cat", "mat"), "the pair of text 0 is two tokens, not 'cat'"),
-        (PAIR, [("cat", "mat")], "texts is a list of texts, with a list of pairs, one per text"),
-    ):
-        with pytest.raises(UnmaskError) as raised:
-            lm.log_prob(texts, pairs, method="orders")
-        assert str(raised.value).startswith(what)
-        assert str(raised.value).endswith("for one, give lm.log_prob([text], [pair])")
-    assert lm.log_prob([PAIR], [("cat", "mat")], method="orders").shape == (1,)
-
-
 @pytest.mark.parametrize("text", [ONE, PAIR, THREE])
 def test_an_option_that_is_misspelt_is_guessed(text, lm) -> None:
     wanted = r"has no option 'suport'; did you mean support\?"
     with pytest.raises(UnmaskError, match=wanted):
         lm.joint(text, suport=20)
-    with pytest.raises(UnmaskError, match=wanted):
-        lm.log_prob([PAIR], [("cat", "mat")], method="orders", suport=20)
     with pytest.raises(UnmaskError, match="has no option 'step'; did you mean steps"):
         lm.joint(text, method="ag", step=3)
     with pytest.raises(UnmaskError, match="has no option 'xyzzy'; it takes none"):

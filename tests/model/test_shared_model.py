@@ -40,12 +40,7 @@ def question(number: int) -> Question:
         # now and then through a solver
         lambda lm: best(lm.joint(TWO.format(words[0]), method=method, settings=QUIET)),
         lambda lm: best(lm.joint(THREE, support=words, method=method, settings=QUIET)),
-        lambda lm: lm.log_prob(
-            [TWO.format(w) for w in words[:2]],
-            [words[:2], words[2:]],
-            method="orders",
-            settings=QUIET,
-        ),
+        lambda lm: log_p(lm, [(TWO.format(w), *words[:2]) for w in words[:2]]),
         lambda lm: scores(lm, [ONE.format(w).replace("[MASK]", words[3]) for w in words[:2]]),
     ]
     return kinds[number % len(kinds)]
@@ -53,6 +48,11 @@ def question(number: int) -> Question:
 
 def best(joint: unmask.Joint) -> Tensor:
     return torch.tensor([fill.log_prob for fill in joint.top(8)], dtype=torch.float64)
+
+
+def log_p(lm: unmask.LanguageModel, items: list[tuple[str, str, str]]) -> Tensor:
+    scores = lm.pairs(items, settings=QUIET)
+    return torch.tensor([score.log_p for score in scores], dtype=torch.float64)
 
 
 def scores(lm: unmask.LanguageModel, texts: list[str]) -> Tensor:

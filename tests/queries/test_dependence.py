@@ -134,7 +134,7 @@ def test_neither_batches_nor_other_texts_change_a_map(measure: str) -> None:
     alone = [toy(0.5, size=9).dependence(text, **options, settings=QUIET) for text in texts]
     for size in (1, 7, None):
         how = unmask.Settings(progress=False, batch_size=size)
-        many = list(toy(0.5, size=9).dependence_maps(texts, **options, settings=how))
+        many = toy(0.5, size=9).dependence(texts, **options, settings=how)
         for one, other in zip(alone, many, strict=True):
             assert torch.allclose(one.values, other.values, atol=1e-6, equal_nan=True)
             assert one.forward_passes == other.forward_passes

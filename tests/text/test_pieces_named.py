@@ -167,10 +167,6 @@ TOKENS = {
         lambda lm: lm.joint(PAIR, support=4).conditional(0, given={1: "unhappy"}),
     ),
     "support": ("", lambda lm: lm.joint(PAIR, support=["cat", "unhappy"])),
-    "many texts": (
-        "text 0, blank 1: ",
-        lambda lm: lm.log_prob([PAIR], [("cat", "unhappy")], method="mlm"),
-    ),
 }
 
 

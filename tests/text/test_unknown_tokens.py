@@ -70,9 +70,10 @@ def test_answers_carry_them_too(lm):
 
 def test_many_texts_are_one_warning(lm):
     texts = ["the [MASK] [MASK] zebra.", "the [MASK] [MASK].", "a kudu [MASK] [MASK]."]
-    (said,) = warned(lambda: lm.log_prob(texts, [("cat", "sat")] * 3, method="mlm"))
+    items = [(text, "cat", "sat") for text in texts]
+    (said,) = warned(lambda: lm.pairs(items, method="mlm"))
     assert said.startswith("2 of 3 texts: the vocabulary has no token for 'zebra', 'kudu'")
-    assert warned(lambda: lm.log_prob(texts[1:2], [("cat", "sat")], method="mlm")) == []
+    assert warned(lambda: lm.pairs(items[1:2], method="mlm")) == []
     many = [f"the z{'x' * n} sat" for n in range(9)]
     (said,) = warned(lambda: lm.score(many, settings=QUIET))
     assert said.startswith("9 of 9 texts")
@@ -107,10 +108,8 @@ def test_a_text_of_which_nothing_is_known_is_rejected(lm):
     said = "has no token that this model knows: the vocabulary has no token for 'zebra', 'kudu'"
     with pytest.raises(unmask.ClozeError, match=f"the text {said}"):
         lm.joint("zebra [MASK] kudu")
-    with pytest.raises(unmask.ClozeError, match=f"text 1 {said}"):
-        lm.log_prob(
-            ["the [MASK] [MASK]", "zebra [MASK] kudu [MASK]"], [("cat", "sat")] * 2, method="mlm"
-        )
+    (pair,) = lm.pairs([("zebra [MASK] kudu [MASK]", "cat", "sat")])
+    assert pair.reason.startswith(f"the text {said}")
     with pytest.raises(unmask.ClozeError, match=f"text 1 {said}"):
         lm.score(["the cat", "zebra kudu"])
     # with nothing around it a blank has nothing unknown either

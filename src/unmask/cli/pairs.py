@@ -25,9 +25,10 @@ class PairsCommand(many.RowsCommand):
         "Score two given words in the two blanks of every item of INPUT: log p(w1, w2), p(w1 | "
         "w2), p(w2 | w1) and PMI, as natural logarithms. An item has the two words and a text: "
         "either with two mask tokens, or a complete text that contains both words once. The "
-        "default method, orders, takes 3 forward passes per item with single-token words, and "
-        "words with any number of pieces; log-pool takes hundreds, only words with one piece, and "
-        "adds J and standard errors. Items that cannot be scored have a reason instead of numbers."
+        "default method, orders, takes 3 forward passes per item with single-token words, and mlm "
+        "takes 1, both with words of any number of pieces; log-pool takes hundreds, only words "
+        "with one piece, and adds J and standard errors. Items that cannot be scored have a reason "
+        "instead of numbers."
     )
     EXAMPLE = "unmask pairs items.csv -m bert-base-cased -o scores.csv"
 
@@ -52,19 +53,21 @@ class PairsCommand(many.RowsCommand):
 
         kind = self._kind()
         # by tables an item takes seconds: each is written when it is done
-        at_once = ITEMS_AT_ONCE if kind.constructions == (_ORDERS,) else 1
+        at_once = 1 if kind.runs_alone else ITEMS_AT_ONCE
         return many.RowsRun(self, kind, given, at_once).run()
 
     def _kind(self) -> "PairsKind":
         from unmask.jobs.kinds.pairs import PairsKind
         from unmask.queries.sketched import sketchable
+        from unmask.sequences.word_pairs import WITHOUT_TABLES
 
         exact = self.estimation.exact
         methods = options.methods(self.method, None if exact else sketchable())
-        if methods == [_ORDERS]:
+        if set(methods) <= set(WITHOUT_TABLES):
+            without_tables = " and ".join(methods) + (" is" if len(methods) == 1 else " are")
             why = (
-                "is for methods with tables, and orders is exact without; leave it out, or give "
-                "--method log-pool"
+                f"is for methods with tables, and {without_tables} exact without; leave it out, or "
+                "give --method log-pool"
             )
             options.reject(self.estimation, ("precision", "max_passes", "exact"), why)
         support: Any = self.estimation.support()

@@ -1,8 +1,8 @@
 """Two words in the two blanks of a text, for a list of items: how likely they are together.
 
-By `orders` the forward passes of many items run together, in batches of equal length. Other
-constructions need tables, and run hundreds of passes for each item. An item that cannot be scored
-has a reason in place of its numbers, and the others go on.
+By `mlm` and `orders`, which need no tables, the forward passes of many items run together, in
+batches of equal length. Other constructions run hundreds of passes for each item. An item that
+cannot be scored has a reason in place of its numbers, and the others go on.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
@@ -22,7 +23,6 @@ from unmask.lazy import Guessable
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.printable import printable, quoted
-from unmask.queries.filled_sets import read_steps
 from unmask.queries.joint_model import JointModel, read_cloze
 from unmask.queries.sketched import check_sketched, joints_at
 from unmask.settings import Settings, Sketch
@@ -33,7 +33,9 @@ from unmask.text.spans import span_of_word
 from unmask.text.unknown_tokens import check_known, warn_of_texts
 from unmask.text.word_pieces import pieces_in_context
 
-# items that are read, and by orders run, together
+# constructions that need no tables: a few passes per item, for words of any number of pieces
+WITHOUT_TABLES = ("mlm", METHOD_WITHOUT_TABLES)
+# items that are read, and without tables run, together
 ITEMS_AT_ONCE = 512
 _PARTS = ("text", "first word", "second word")
 Places = tuple[int, ...]
@@ -51,10 +53,11 @@ class PairScore(Guessable):
 
     Examples:
         >>> (score,) = lm.pairs([("Two [MASK] are [MASK].", "dogs", "running")])
-        >>> round(score.log_p_1_given_2, 2), score.forward_passes
-        (-1.24, 3)
+        >>> round(score.log_p_1_given_2, 2), score.method, score.forward_passes
+        (-1.24, 'orders', 3)
     """
 
+    method: str
     log_p: float | None = None
     log_p_1_given_2: float | None = None
     log_p_2_given_1: float | None = None
@@ -96,10 +99,11 @@ class WordPair:
         first, second = self.widths
         return tuple(range(first)), tuple(range(first, first + second))
 
-    def score(self, numbers: Mapping[str, Any], forward_passes: int) -> PairScore:
-        """What was found, with what is known of the item."""
+    def score(self, method: str, numbers: Mapping[str, Any], forward_passes: int) -> PairScore:
+        """The numbers of a construction, with the counts of the item."""
         first, second = self.widths
         return PairScore(
+            method=method,
             **numbers,
             pieces_1=first,
             pieces_2=second,
@@ -120,18 +124,19 @@ def score_pairs(
 
     Items are read a few hundred at a time, as the scores are iterated over.
     """
-    how, source = settings or Settings(), iter(items)
+    how, source, name = settings or Settings(), iter(items), method_name(method)
     # what cannot be done is rejected before any item is read
     score_items(lm, [], method=method, support=support, settings=how)
 
     def scored() -> Iterator[PairScore]:
         while window := list(islice(source, ITEMS_AT_ONCE)):
-            parsed = read_items(lm, window, method=method)
-            pairs = [one for one in parsed if isinstance(one, WordPair)]
+            read = read_items(lm, window, method=name)
+            pairs = [item for item in read if isinstance(item, WordPair)]
             warn_of_texts(lm.tokenizer, [pair.cloze.unknown for pair in pairs])
-            scores = iter(score_items(lm, pairs, method=method, support=support, settings=how))
+            scores = iter(score_items(lm, pairs, method=name, support=support, settings=how))
             yield from (
-                PairScore(reason=one) if isinstance(one, str) else next(scores) for one in parsed
+                PairScore(method=name, reason=item) if isinstance(item, str) else next(scores)
+                for item in read
             )
 
     return scored()
@@ -140,12 +145,12 @@ def score_pairs(
 def read_items(
     lm: JointModel, items: Iterable[Sequence[object]], *, method: str
 ) -> list[WordPair | str]:
-    """What the model is run on for each item, or why it cannot be: no forward pass."""
-    name, given = method_name(method), [_three_parts(item) for item in items]
-    ahead = ReadAhead(lm.tokenizer, _texts_to_read(given, lm.tokenizer.mask_token))
+    """The pieces of each item, or the reason why it has no score: no forward pass."""
+    name, parts = method_name(method), [_three_parts(item) for item in items]
+    ahead = ReadAhead(lm.tokenizer, _texts_to_read(parts, lm.tokenizer.mask_token))
     reader = JointModel(lm.model, ahead, name=lm.name)
-    one_piece = None if name == METHOD_WITHOUT_TABLES else name
-    return [_read_or_reason(reader, item, one_piece) for item in given]
+    one_piece = None if name in WITHOUT_TABLES else name
+    return [_read_or_reason(reader, item, one_piece) for item in parts]
 
 
 def _texts_to_read(items: Iterable[Sequence[object]], mask: str) -> Iterator[str]:
@@ -175,8 +180,8 @@ def score_items(
             f"items take support 'auto', 'vocabulary' or a Sketch, not {quoted(support)}: "
             "probabilities given candidates are not comparable across items"
         )
-    if name == METHOD_WITHOUT_TABLES:
-        return _by_orders(RowReader(lm.model, settings), pairs)
+    if name in WITHOUT_TABLES:
+        return _without_tables(RowReader(lm.model, settings), name, pairs)
     return [_by_tables(lm, name, axes, settings, pair) for pair in pairs]
 
 
@@ -255,38 +260,67 @@ def _too_wide(item: Sequence[object], pair: WordPair, method: str) -> str:
     )
 
 
-# --- by orders ---------------------------------------------------------------------------------
+# --- without tables ----------------------------------------------------------------------------
 
 
-def _by_orders(reader: RowReader, pairs: Sequence[WordPair]) -> list[PairScore]:
+def _without_tables(reader: RowReader, method: str, pairs: Sequence[WordPair]) -> list[PairScore]:
     """Forward passes of all pairs together, in batches of equal length."""
+    by_orders = method == METHOD_WITHOUT_TABLES
 
-    def scores(some: list[WordPair]) -> Iterator[PairScore]:
-        first, second = some[0].places
-        sets = _sets(first, second)
-        pieces = torch.tensor([pair.pieces for pair in some])
-        steps = read_steps(reader, [pair.cloze for pair in some], pieces, sets)
-        numbers = _numbers(steps, first, second)
-        for place, pair in enumerate(some):
-            mine = {name: float(values[place]) for name, values in numbers.items()}
-            yield pair.score(mine, len(sets))
+    def sets_of(pair: WordPair) -> list[Places]:
+        return _sets(*pair.places) if by_orders else [()]
+
+    def scores(alike: list[WordPair]) -> Iterator[PairScore]:
+        first, second = alike[0].places
+        sets = sets_of(alike[0])
+        pieces = torch.tensor([pair.pieces for pair in alike])
+        steps = _read_steps(reader, [pair.cloze for pair in alike], pieces, sets)
+        numbers = (_of_orders if by_orders else _of_mlm)(steps, first, second)
+        for place, pair in enumerate(alike):
+            values = {name: float(column[place]) for name, column in numbers.items()}
+            yield pair.score(method, values, len(sets))
 
     def shape_of(pair: WordPair) -> Shape:
-        return Shape(len(pair.cloze), rows=len(_sets(*pair.places)), alike=pair.widths)
+        return Shape(len(pair.cloze), rows=len(sets_of(pair)), alike=pair.widths)
 
-    with reader.counted(METHOD_WITHOUT_TABLES):
+    with reader.counted(method):
         return run_by_shape(reader, pairs, shape_of, scores)
+
+
+def _read_steps(
+    reader: RowReader,
+    clozes: Sequence[Cloze],
+    tokens: Int[Tensor, "texts blanks"],
+    sets: Sequence[Places],
+) -> dict[Places, Float[Tensor, "texts blanks"]]:
+    """log q(x_t | x of a set) for every set, t not in it; zeros elsewhere.
+
+    Clozes have one length.
+    """
+    ids = torch.tensor([cloze.ids for cloze in clozes])
+    positions = torch.tensor([cloze.positions for cloze in clozes])
+    filled = torch.tensor([[t in places for t in range(tokens.shape[1])] for places in sets])
+    words = torch.where(filled, tokens[:, None], reader.model.mask_id)
+    at = positions[:, None].expand(words.shape)
+    rows = ids[:, None].repeat(1, len(sets), 1).scatter_(2, at, words)
+    log_probs = reader.token_log_probs(
+        rows.flatten(0, 1),
+        at.flatten(0, 1),
+        tokens[:, None].expand(words.shape).flatten(0, 1)[..., None],
+        wanted=(~filled).expand(words.shape).flatten(0, 1),
+    ).log_probs
+    return dict(zip(sets, log_probs.view(words.shape).unbind(dim=1), strict=True))
 
 
 @cache
 def _sets(first: Places, second: Places) -> list[Places]:
     """Every set of pieces to fill in, the fewest first: that of the joint holds most others."""
-    asked = [(first + second, ()), (first, second), (second, first), (first, ()), (second, ())]
-    every = {one for blanks, given in asked for one in sets_before(blanks, given)}
-    return sorted(every, key=lambda one: (len(one), one))
+    queries = [(first + second, ()), (first, second), (second, first), (first, ()), (second, ())]
+    sets = {places for blanks, given in queries for places in sets_before(blanks, given)}
+    return sorted(sets, key=lambda places: (len(places), places))
 
 
-def _numbers(steps: Mapping[Places, Tensor], first: Places, second: Places) -> dict[str, Tensor]:
+def _of_orders(steps: Mapping[Places, Tensor], first: Places, second: Places) -> dict[str, Tensor]:
     log_p = log_mean_over_orders(steps, first + second)
     apart = log_mean_over_orders(steps, first) + log_mean_over_orders(steps, second)
     return {
@@ -295,6 +329,18 @@ def _numbers(steps: Mapping[Places, Tensor], first: Places, second: Places) -> d
         "log_p_2_given_1": log_mean_over_orders(steps, second, first),
         # no PMI: those are the model's, and not the marginals of the joint
         "association": log_p - apart,
+    }
+
+
+def _of_mlm(steps: Mapping[Places, Tensor], first: Places, second: Places) -> dict[str, Tensor]:
+    """Every piece with all of them masked: neither word says anything about the other."""
+    alone = [steps[()][:, word].sum(dim=1) for word in (first, second)]
+    log_p = alone[0] + alone[1]
+    return {
+        "log_p": log_p,
+        "log_p_1_given_2": alone[0],
+        "log_p_2_given_1": alone[1],
+        "pmi": torch.zeros_like(log_p),
     }
 
 
@@ -311,9 +357,9 @@ def _by_tables(
     else:
         joint = lm.joint(pair.cloze, method=method, support="vocabulary", settings=settings)
     if joint.diagnostics.get("converged") is False:
-        return PairScore(reason=f"{method} has not converged")
+        return PairScore(method=method, reason=f"{method} has not converged")
     passes = int(str(joint.diagnostics["forward_passes"]))
-    return pair.score(_of_joint(joint, first, second), passes)
+    return pair.score(method, _of_joint(joint, first, second), passes)
 
 
 def _of_joint(joint: Joint, first: int, second: int) -> dict[str, float | None]:

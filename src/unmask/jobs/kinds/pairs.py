@@ -8,7 +8,7 @@ from unmask.constructions import METHOD_WITHOUT_TABLES
 from unmask.jobs.kinds import Kind, Reason, Row, Work
 from unmask.language_model import LanguageModel
 from unmask.sequences import word_pairs
-from unmask.sequences.word_pairs import PairScore, WordPair
+from unmask.sequences.word_pairs import WITHOUT_TABLES, PairScore, WordPair
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO
 
@@ -39,10 +39,11 @@ class PairsKind(Kind):
     @property
     def output_columns(self) -> dict[str, str]:
         """The columns that it adds: standard errors only where numbers are estimated."""
-        of_tables = [name for name in self.constructions if name != METHOD_WITHOUT_TABLES]
-        others = {"pmi"} if not of_tables else set()
+        of_tables = set(self.constructions) - set(WITHOUT_TABLES)
+        others = {"method"}
+        others |= {"pmi"} if set(self.constructions) == {METHOD_WITHOUT_TABLES} else set()
         others |= set() if METHOD_WITHOUT_TABLES in self.constructions else {"association"}
-        *numbers, reason = (one.name for one in fields(PairScore) if one.name not in others)
+        *numbers, reason = (field.name for field in fields(PairScore) if field.name not in others)
         if not of_tables or self.support == "vocabulary":
             numbers = [name for name in numbers if not name.endswith("_error")]
         texts = ("method", "model", reason)
@@ -56,10 +57,10 @@ class PairsKind(Kind):
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each item by every construction, or why it cannot be scored by it."""
-        given = [[row.get(name) for name in self.columns] for row in rows]
-        read = [word_pairs.read_items(lm, given, method=name) for name in self.constructions]
+        cells = [[row.get(name) for name in self.columns] for row in rows]
+        read = [word_pairs.read_items(lm, cells, method=name) for name in self.constructions]
         return [
-            item if any(isinstance(one, WordPair) for one in item) else Reason(item[0])
+            item if any(isinstance(pair, WordPair) for pair in item) else Reason(item[0])
             for item in zip(*read, strict=True)
         ]
 
@@ -76,26 +77,28 @@ class PairsKind(Kind):
     def _scores(
         self, lm: LanguageModel, method: str, items: Sequence[WordPair | str]
     ) -> list[dict[str, Any]]:
-        pairs = [one for one in items if isinstance(one, WordPair)]
+        pairs = [item for item in items if isinstance(item, WordPair)]
         options: dict[str, Any] = {"method": method, "support": self.support}
         scores = iter(word_pairs.score_items(lm, pairs, **options, settings=self.settings))
         return [
-            self._row(method, PairScore(reason=one) if isinstance(one, str) else next(scores))
-            for one in items
+            self._row(
+                PairScore(method=method, reason=item) if isinstance(item, str) else next(scores)
+            )
+            for item in items
         ]
 
     def without(self, reason: str) -> list[dict[str, Any]]:
         """A row per construction with the reason."""
-        return [self._row(name, PairScore(reason=reason)) for name in self.constructions]
+        return [self._row(PairScore(method=name, reason=reason)) for name in self.constructions]
 
-    def _row(self, method: str, score: PairScore) -> dict[str, Any]:
-        values = score.to_dict() | {"method": method, "model": self.model_name}
+    def _row(self, score: PairScore) -> dict[str, Any]:
+        values = score.to_dict() | {"model": self.model_name}
         return {name: values[name.removeprefix(self.prefix)] for name in self.output_columns}
 
     @property
     def runs_alone(self) -> bool:
         """Whether items by tables, which share no forward passes, are among them."""
-        return self.constructions != (METHOD_WITHOUT_TABLES,)
+        return not set(self.constructions) <= set(WITHOUT_TABLES)
 
     @property
     def title(self) -> str:
@@ -104,7 +107,7 @@ class PairsKind(Kind):
 
     def work(self, lm: LanguageModel, item: tuple[WordPair | str, ...]) -> Work | None:
         """The forward passes of a pair alone: nothing is ranked."""
-        pair = next((one for one in item if isinstance(one, WordPair)), None)
+        pair = next((pair for pair in item if isinstance(pair, WordPair)), None)
         if pair is None:
             return None
         options: dict[str, Any] = {"support": self.support, "settings": self.settings}
