@@ -28,8 +28,8 @@ from unmask.jobs import model_source, running, worker
 from unmask.jobs.counts import add, counted
 from unmask.jobs.folder import Folder, Shard, held, stored_plan
 from unmask.jobs.kinds.score import ScoreKind
-from unmask.jobs.merging import merge
 from unmask.jobs.model_source import ModelSource
+from unmask.jobs.parts import merge
 
 pytestmark = pytest.mark.usefixtures("read_once")
 

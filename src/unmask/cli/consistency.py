@@ -145,8 +145,7 @@ def read_consistency(place: str) -> "Consistency":
     """The rows that a folder of parts holds of a model; one that is not whole is a `StoreError`."""
     from unmask.errors import StoreError
     from unmask.jobs.folder import stored_plan
-    from unmask.jobs.merging import parts_of
-    from unmask.jobs.parts import rows_of
+    from unmask.jobs.parts import parts_of, rows_of
     from unmask.records import places
     from unmask.sequences.consistency.result import Consistency
 

@@ -115,7 +115,7 @@ class GivenRows:
                 piped_format=self.piped_format,
                 hold=hold or self.hold,
             )
-        if (why := clash(set(given.names) - set(kind.dropped_columns), kind)) is not None:
+        if (why := clash(given.names, kind)) is not None:
             raise UnmaskError(why)
         return given
 
@@ -294,7 +294,7 @@ class RowsRun:
     ) -> int:
         """Into a folder of parts, from which a file is merged if one is wanted."""
         from unmask.jobs.folder import held, holds_parts
-        from unmask.jobs.merging import merge
+        from unmask.jobs.parts import merge
         from unmask.jobs.running import run_job
 
         chosen, is_quiet = self.chosen, self.chosen.quiet

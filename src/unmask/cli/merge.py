@@ -30,7 +30,7 @@ class MergeCommand:
 
     def run(self) -> int:
         """Merge what is there, and say what is not."""
-        from unmask.jobs.merging import merge
+        from unmask.jobs.parts import merge
         from unmask.records.places import is_url
 
         format = Path(self.file).suffix.lower().removeprefix(".")

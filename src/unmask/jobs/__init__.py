@@ -8,6 +8,6 @@
    and then its *receipt*: JSON with the plan, the part's SHA-256, counters and seconds.
 5. A *folder* has the plan, the parts and the receipts. A unit is done when its receipt is there.
 6. `running` does the units that a folder lacks: in a loop here, or by the workers of `ray_workers`.
-7. `merging` writes one file of the parts, each verified against its receipt, and removes them.
+7. `parts` writes one file of them, each verified against its receipt.
 8. To a terminal or a pipe, `running.stream` runs the same kind in a plain loop, without a folder.
 """

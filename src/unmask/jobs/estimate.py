@@ -4,6 +4,7 @@ The size of a unit is computed from the first rows and never timed, so that ever
 input alike. The time of a run is measured, on rows from all over what is left of it.
 """
 
+import statistics
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,7 +29,8 @@ _UNITS_READ, _ROWS_READ = 8, 8
 # a row that runs alone is timed unless it takes longer; how long such rows are timed, and for how
 # long where all of them are computed next
 _LONGEST_ROW, _TIMED_SECONDS, _TIMED_BEFORE_A_RUN = 10.0, 2.0, 0.5
-_ROWS_TIMED_BEFORE_A_RUN = 64
+# batches that a dry run times; a run is preceded by one, of no more rows
+_BATCHES_TIMED, _ROWS_TIMED_BEFORE_A_RUN = 5, 64
 # fewer forward passes are over sooner than their time would be measured
 _FEW_PASSES = 512
 # work that takes no longer needs no announcement
@@ -37,25 +39,21 @@ LONG_SECONDS = 10.0
 
 def rows_per_unit(kind: Kind, lm: LanguageModel, sample: Sequence[Row]) -> int:
     """The number of rows that one core of a laptop does in some seconds."""
-    works = _works(kind, lm, kind.read(lm, sample))
+    works, parameters = _works(kind, lm, kind.read(lm, sample)), 0
     if not works:
         return _UNKNOWN_ROWS
-    parameters = _multiplied_parameters(getattr(lm.model, "model", None))
+    module: Any = getattr(lm.model, "model", None)
+    if module is not None:
+        # every token is multiplied by all of them but the vectors that it is looked up in
+        vectors = module.get_input_embeddings()
+        looked_up = () if vectors is None else vectors.parameters()
+        parameters = sum(weight.numel() for weight in module.parameters())
+        parameters -= sum(weight.numel() for weight in looked_up)
     seconds = sum(
         kind.row_seconds + one.passes * (_SECONDS_PER_PASS + 2 * parameters * one.tokens / _FLOPS)
         for one in works
     )
     return max(1, min(_MOST_ROWS, round(UNIT_SECONDS * len(works) / seconds)))
-
-
-def _multiplied_parameters(module: Any) -> int:
-    """Parameters that every token is multiplied by: all but the vectors that it is looked up in."""
-    if module is None:
-        return 0
-    vectors = module.get_input_embeddings()
-    looked_up = 0 if vectors is None else sum(weight.numel() for weight in vectors.parameters())
-    parameters: int = sum(weight.numel() for weight in module.parameters())
-    return parameters - looked_up
 
 
 def _works(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[Work]:
@@ -85,7 +83,7 @@ def estimate(
     passes, seconds = sum(one.passes for one in works) / len(works), None
     if passes * count > _FEW_PASSES:
         most = _TIMED_SECONDS if is_dry else _TIMED_BEFORE_A_RUN
-        seconds = _seconds_of_passes(kind, lm, works, count, is_dry) + kind.row_seconds
+        seconds = passes * _seconds_per_pass(kind, lm, works, is_dry) + kind.row_seconds
         is_small = is_dry or seconds * count > 40 * most
         if kind.runs_alone and is_small and seconds < _LONGEST_ROW:
             seconds = _seconds_alone(kind, lm, items, most)
@@ -94,8 +92,8 @@ def estimate(
         return None
     at_most = "at most " if any(one.at_most for one in works) else ""
     noun = f"{rows:,} {kind.noun}{'s' * (rows != 1)}" if rows else "each"
-    time = "" if seconds is None else f", about {readable_seconds(seconds)}"
-    return f"{kind.title}: {at_most}{passes * count:,.0f} forward passes for {noun}{time}"
+    took = "" if seconds is None else f", about {readable_seconds(seconds)}"
+    return f"{kind.title}: {at_most}{passes * count:,.0f} forward passes for {noun}{took}"
 
 
 def _sampled(kind: Kind, lm: LanguageModel, left: Sequence[Unit]) -> tuple[list[Any], int]:
@@ -112,23 +110,18 @@ def _sampled(kind: Kind, lm: LanguageModel, left: Sequence[Unit]) -> tuple[list[
     return items, bad
 
 
-def _seconds_of_passes(
-    kind: Kind, lm: LanguageModel, works: Sequence[Work], rows: float, is_dry: bool
-) -> float:
-    """The time of a row's forward passes, in batches as large as the work allows."""
+def _seconds_per_pass(kind: Kind, lm: LanguageModel, works: Sequence[Work], is_dry: bool) -> float:
+    """The time of a forward pass of the mean length, in batches as large as the work allows."""
     from unmask.model.batch_size import rows_per_batch, seconds_per_row
-    from unmask.queries.cost import Cost, measured
 
-    total = sum(one.passes for one in works)
-    tokens = max(2, round(sum(one.passes * one.tokens for one in works) / max(1, total)))
-    cloze = Cloze("", (lm.model.mask_id,) * tokens, (tokens // 2,))
-    mean = max(1, round(total / len(works)))
+    total = max(1, sum(one.passes for one in works))
+    tokens = max(2, round(sum(one.passes * one.tokens for one in works) / total))
+    cloze, settings = Cloze("", (lm.model.mask_id,) * tokens, (tokens // 2,)), kind.settings
     if not is_dry:
-        size = min(_ROWS_TIMED_BEFORE_A_RUN, rows_per_batch(lm.model, tokens, kind.settings))
-        few = replace(kind.settings, batch_size=size)
-        return seconds_per_row(lm.model, cloze, few) * total / len(works)
-    cost = measured(lm.model, cloze, Cost(mean, tokens, 0), kind.settings, max(1, round(rows)))
-    return (cost.seconds or 0.0) * total / len(works) / mean
+        size = rows_per_batch(lm.model, tokens, settings)
+        settings = replace(settings, batch_size=min(_ROWS_TIMED_BEFORE_A_RUN, size))
+    batches = _BATCHES_TIMED if is_dry else 1
+    return statistics.median(seconds_per_row(lm.model, cloze, settings) for _ in range(batches))
 
 
 def _seconds_alone(kind: Kind, lm: LanguageModel, items: Sequence[Any], most: float) -> float:

@@ -87,21 +87,20 @@ def identify(lm: LanguageModel, *, name: str, dtype: str) -> ModelIdentity:
         # over the tokens in the order of their ids
         vocabulary=sha256(list(lm.support().names)),
         dtype=dtype,
-        config=configuration(module),
-        tokenizer=tokenizer_settings(lm),
+        config=_settings(getattr(module, "config", None)),
+        tokenizer=_tokenizer(lm),
     )
 
 
-def configuration(module: Any) -> dict[str, Any]:
+def _settings(config: Any) -> dict[str, Any]:
     """A model's settings (heads, activation, epsilons, windows), defaults among them."""
-    config: Any = getattr(module, "config", None)
     if not hasattr(config, "to_json_string"):
         return {}
-    settings: dict[str, Any] = _settings(_json(config.to_json_string(use_diff=False)))
+    settings: dict[str, Any] = _brief(_json(config.to_json_string(use_diff=False)), of_config=True)
     return settings
 
 
-def tokenizer_settings(lm: LanguageModel) -> dict[str, Any]:
+def _tokenizer(lm: LanguageModel) -> dict[str, Any]:
     """How texts become tokens: normaliser, pre-tokeniser, the rest of it, and special tokens.
 
     The tokens of a sample show what no setting names. Texts that are too long are refused.
@@ -125,7 +124,7 @@ def tokenizer_settings(lm: LanguageModel) -> dict[str, Any]:
     if not hasattr(backend, "to_str"):
         arguments = getattr(tokenizer, "init_kwargs", {})
         plain = {name: v for name, v in arguments.items() if isinstance(v, bool | int | float)}
-        return {**special, "given": _settings(plain)}
+        return {**special, "given": _brief(plain, of_config=True)}
     parts = _json(backend.to_str())
     if "merges" in parts["model"]:
         # versions write a merge as a text or as a pair
@@ -139,19 +138,15 @@ def _json(text: str) -> Any:
     return json.loads(text, parse_constant=str)
 
 
-def _settings(value: Any) -> Any:
-    """Only the settings that change the function."""
-    if not isinstance(value, Mapping):
-        return _brief(value)
-    return {
-        name: _settings(inner)
-        for name, inner in value.items()
-        if name not in _NOT_OF_THE_FUNCTION and not name.startswith("_")
-    }
+def _brief(value: Any, *, of_config: bool = False) -> Any:
+    """The value, or its hash where it is long; names of parts stay.
 
-
-def _brief(value: Any) -> Any:
-    """The value, or its hash where it is long; names of parts stay."""
-    if isinstance(value, Mapping) and len(value) <= _LONGEST // 10:
-        return {name: _brief(inner) for name, inner in value.items()}
+    Of a configuration only the settings that change the function.
+    """
+    if isinstance(value, Mapping) and (of_config or len(value) <= _LONGEST // 10):
+        return {
+            name: _brief(inner, of_config=of_config)
+            for name, inner in value.items()
+            if not of_config or not (name in _NOT_OF_THE_FUNCTION or name.startswith("_"))
+        }
     return value if len(json.dumps(value)) <= _LONGEST else sha256([value])

@@ -1,161 +1,124 @@
-"""The rows of a unit as one Parquet table, from which every value is read back as it was.
+"""The rows of a unit as one Parquet table, and the parts of a folder as one file.
 
 Parquet has a type per column, and JSON lines have not: a column of mixed values is JSON in a column
-of text. Which columns are, and which rows did not have a column, stands in the table's metadata.
+of text. Which columns are, and which rows did not have a column, stands in the table's metadata,
+from which every value is read back as it was.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+from unmask.durable import explained, replacing
 from unmask.errors import StoreError
+from unmask.jobs.folder import Folder, Receipt, stored_plan
 from unmask.jobs.kinds import Kind
+from unmask.records import places
 from unmask.records.files import RowBatch
-from unmask.records.parquet import parquet_library
 from unmask.records.rows import Row
+from unmask.records.writing import written
 
 if TYPE_CHECKING:
     import pyarrow
 
 # in the metadata: the columns of the input, those whose values are JSON, rows without a column
-_FACTS, INPUT, JSON, ABSENT = b"unmask", "columns", "json", "absent"
+_FACTS, _INPUT, _JSON, _ABSENT = b"unmask", "columns", "json", "absent"
 # a text is repeated with each of its rows, and an array of texts ends at 2 GiB
 _ROWS_AT_ONCE = 2**14
 # the types of JSON values that are columns of their own
 _NAMES = {str: "string", bool: "bool", int: "int64", float: "double"}
 
 
+# --- a unit --------------------------------------------------------------------------------------
+
+
 def part_table(batch: RowBatch, results: Sequence[Sequence[Row]], kind: Kind) -> "pyarrow.Table":
     """All columns of the input beside the results: an input row is repeated for each result row."""
-    pa, _ = parquet_library()
-    dropped = {*kind.dropped_columns, *kind.output_columns}
+    import pyarrow as pa
+
+    types = kind.output_columns
+    dropped = {*kind.dropped_columns, *types}
     names = [name for name in batch.columns if name not in dropped]
-    arrays, as_json = list[Any](), [n for n, of in kind.output_columns.items() if of == "json"]
-    for name in names:
-        if batch.table is not None:
-            arrays.append(batch.table.column(name))
-            continue
-        array, is_json = _column(pa, [row.get(name) for row in batch.rows])
-        arrays.append(array)
-        as_json += [name] if is_json else []
-    repeated = [n for n, rows in enumerate(results) for _ in rows]
-    own = list(chain.from_iterable(results))
-    absent = {} if batch.table is not None else _absent(batch.rows, names, repeated)
-    tables = []
+    columns = {name: _column(batch, name) for name in names}
+    as_json = [name for name, (_, is_json) in columns.items() if is_json]
+    as_json += [name for name, of in types.items() if of == "json"]
+    numbers = [number for number, rows in enumerate(results) for _ in rows]
+    own, tables = list(chain.from_iterable(results)), []
     for start in range(0, len(own) or 1, _ROWS_AT_ONCE):
-        stop = start + _ROWS_AT_ONCE
-        results_table = table_of(own[start:stop], kind.output_columns)
-        numbers = _array(pa, repeated[start:stop], "int64")
-        columns = [*(one.take(numbers) for one in arrays), *results_table.columns]
-        tables.append(pa.table(columns, names=[*names, *results_table.column_names]))
-    facts = {INPUT: names, JSON: as_json, ABSENT: absent}
-    return pa.concat_tables(tables).replace_schema_metadata({_FACTS: json.dumps(facts)})
+        part = slice(start, start + _ROWS_AT_ONCE)
+        repeated = _array(numbers[part], "int64")
+        table = table_of(own[part], types)
+        arrays = [*(array.take(repeated) for array, _ in columns.values()), *table.columns]
+        tables.append(pa.table(arrays, names=[*names, *types]))
+    absent: dict[str, list[int]] = {}
+    for place, number in enumerate(numbers if batch.table is None else ()):
+        if len(row := batch.rows[number]) < len(batch.columns):
+            for name in (name for name in names if name not in row):
+                absent.setdefault(name, []).append(place)
+    facts = json.dumps({_INPUT: names, _JSON: as_json, _ABSENT: absent})
+    return pa.concat_tables(tables).replace_schema_metadata({_FACTS: facts})
 
 
 def table_of(rows: Sequence[Row], types: Mapping[str, str]) -> "pyarrow.Table":
     """Result rows as a table, with columns of these types."""
-    pa, _ = parquet_library()
-    columns = []
-    for name, of in types.items():
-        values = [row.get(name) for row in rows]
-        columns.append(_json(pa, values) if of == "json" else _array(pa, values, of))
+    import pyarrow as pa
+
+    columns = [_array([row.get(name) for row in rows], of) for name, of in types.items()]
     return pa.table(columns, names=list(types))
 
 
-def _absent(
-    rows: Sequence[Row], names: Sequence[str], repeated: Sequence[int]
-) -> dict[str, list[int]]:
-    """The rows of the part, by column, whose row of the input does not have it."""
-    absent: dict[str, list[int]] = {}
-    lacking = [set(names) - row.keys() if len(row) < len(names) else () for row in rows]
-    for place, number in enumerate(repeated):
-        for name in lacking[number]:
-            absent.setdefault(name, []).append(place)
-    return absent
+def _column(batch: RowBatch, name: str) -> tuple[Any, bool]:
+    """A column of the input with the type that all its values have; else as JSON."""
+    import pyarrow as pa
 
-
-def _type(pa: Any, name: str) -> Any:
-    """An Arrow type by its name; `list<int32>` is not an alias that Arrow knows."""
-    if name.startswith("list<"):
-        return pa.list_(_type(pa, name[len("list<") : -1]))
-    return pa.type_for_alias(name)
-
-
-def _column(pa: Any, values: list[Any]) -> tuple[Any, bool]:
-    """Values of JSON with the type that all of them have; else as JSON."""
+    if batch.table is not None:
+        return batch.table.column(name), False
+    values = [row.get(name) for row in batch.rows]
     types = {type(value) for value in values if value is not None}
     try:
         if not types:
             return pa.nulls(len(values)), False
-        if len(types) == 1 and (name := _NAMES.get(types.pop())):
-            return _array(pa, values, name), False
-    except (UnicodeEncodeError, OverflowError):
+        if len(types) == 1 and (of := _NAMES.get(types.pop())):
+            return _array(values, of), False
+    except (UnicodeEncodeError, pa.ArrowInvalid):
         # half of a surrogate pair, or a number of more than 64 bits
         pass
-    return _json(pa, values), True
+    return _array(values, "json"), True
 
 
-def _json(pa: Any, values: list[Any]) -> Any:
-    return _array(pa, [None if v is None else json.dumps(v) for v in values], "string")
+def _array(values: Sequence[Any], of: str) -> Any:
+    """Values as an Arrow array of a type, by way of their texts.
 
-
-def _array(pa: Any, values: Sequence[Any], name: str) -> Any:
-    """Values as an Arrow array of a type.
-
-    Not by `pa.array` where it can be helped: that imports pandas, if it is there, for a second.
+    By `pa.array` only where it must be: that imports pandas, if it is there, for a second.
     """
-    type_ = _type(pa, name)
-    if name == "string":
-        texts = [b"" if value is None else value.encode() for value in values]
-        ends = np.cumsum([0, *map(len, texts)])
-        buffers = [ends.astype(np.int32), b"".join(texts)]
-        if ends[-1] > np.iinfo(np.int32).max:
-            return pa.array(values, type_)
-    elif name == "bool":
-        buffers = [_bits(map(bool, values))]
-    elif name in ("double", "int64"):
-        plain = [0 if value is None else value for value in values]
-        buffers = [np.array(plain, dtype=name)]
-    else:
-        return pa.array(values, type_)
-    valid = _bits(value is not None for value in values)
-    data = [pa.py_buffer(buffer) for buffer in (valid, *buffers)]
-    return pa.Array.from_buffers(type_, len(values), data)
+    import pyarrow as pa
+
+    if of.startswith("list<"):
+        return pa.array(values, _list_type(of))
+    texts = pa.lib.StringBuilder()
+    is_text = of == "string"
+    texts.append_values([v if v is None or is_text else json.dumps(v) for v in values])
+    return texts.finish().cast("string" if of == "json" else of)
 
 
-def _bits(values: Iterable[bool]) -> Any:
-    return np.packbits(np.fromiter(values, bool), bitorder="little")
+def _list_type(name: str) -> Any:
+    """The type `list<int32>`, which is not an alias that Arrow knows."""
+    import pyarrow as pa
 
-
-def encoded(table: "pyarrow.Table") -> bytes:
-    """A table as a Parquet file."""
-    pa, pq = parquet_library()
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
-def decoded(content: bytes) -> "pyarrow.Table":
-    """The table of a Parquet file; its errors are a `StoreError`."""
-    pa, pq = parquet_library()
-    try:
-        return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise StoreError(f"it is not a Parquet file: {error}") from None
+    inner = name[len("list<") : -1]
+    return pa.list_(_list_type(inner) if inner.startswith("list<") else pa.type_for_alias(inner))
 
 
 def rows_of(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
     """The rows of a part, with the values that they had before."""
-    facts = facts_of(table.schema)
+    facts = _facts(table.schema)
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    for name in facts.get(JSON, ()):
+    for name in facts.get(_JSON, ()):
         if name in columns:
             columns[name] = [None if v is None else json.loads(v) for v in columns[name]]
-    absent = {name: set(numbers) for name, numbers in facts.get(ABSENT, {}).items()}
+    absent = {name: set(numbers) for name, numbers in facts.get(_ABSENT, {}).items()}
     for number, values in enumerate(zip(*columns.values(), strict=True)):
         row = dict(zip(columns, values, strict=True))
         for name, numbers in absent.items():
@@ -164,7 +127,101 @@ def rows_of(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
         yield row
 
 
-def facts_of(schema: Any) -> Mapping[str, Any]:
-    """The facts about the columns of a part."""
+def _facts(schema: Any) -> Mapping[str, Any]:
     facts: Mapping[str, Any] = json.loads((schema.metadata or {}).get(_FACTS, b"{}"))
     return facts
+
+
+# --- all units -----------------------------------------------------------------------------------
+
+
+class Parts(NamedTuple):
+    """The units of a folder that are done, and how many are not."""
+
+    folder: Folder
+    receipts: dict[int, Receipt]
+    missing: int
+
+    def tables(self) -> Iterator[Any]:
+        """The rows of each part, in the order of the units; each is verified."""
+        for number, receipt in self.receipts.items():
+            yield self.folder.table(number, receipt)
+
+
+class Merged(NamedTuple):
+    """How many rows were written, and how many units of the job have no part."""
+
+    rows: int
+    missing: int
+
+
+def parts_of(place: str) -> Parts:
+    """The parts of a job's folder; a damaged one is a `StoreError`."""
+    plan = stored_plan(place)
+    if plan is None:
+        raise StoreError(f"{places.shown(place)} is not the folder of a job: it has no plan")
+    folder, receipts = Folder(place, plan.digest), dict[int, Receipt]()
+    for number, receipt in folder.receipts().items():
+        if receipt is None:
+            raise folder.damaged(number)
+        receipts[number] = receipt
+    return Parts(folder, receipts, plan.units - len(receipts))
+
+
+def merge(place: str, output: Path, format: str) -> Merged:
+    """Write the rows of all parts into one file, which is there whole or not at all."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    parts, rows = parts_of(place), 0
+    if not parts.receipts:
+        raise StoreError(f"{places.shown(place)} has no rows yet")
+    schema = _schema(parts)
+    with explained(output), replacing(output) as unfinished:
+        if format == "parquet":
+            with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
+                for table in parts.tables():
+                    columns = [_as_type(table, field) for field in schema]
+                    writer.write_table(pa.table(columns, schema=schema))
+                    rows += table.num_rows
+        else:
+            with unfinished.open("w", encoding="utf-8", newline="") as file:
+                for number, table in enumerate(parts.tables()):
+                    part = [*rows_of(table)]
+                    file.write(written(part, schema.names, format, header=number == 0))
+                    rows += table.num_rows
+    return Merged(rows, parts.missing)
+
+
+def _schema(parts: Parts) -> Any:
+    """All columns of all parts, the input's first; one that has several types becomes text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types, of_input = dict[str, Any](), dict[str, None]()
+
+    def schema_of(number: int) -> Any:
+        with places.open_file(parts.folder.part(number)) as file:
+            return pq.read_schema(file)
+
+    for schema in places.in_parallel(schema_of, parts.receipts):
+        of_input.update(dict.fromkeys(_facts(schema).get(_INPUT, ())))
+        for name, of in zip(schema.names, schema.types, strict=True):
+            other = types.get(name, of)
+            is_one = other in (of, pa.null()) or of == pa.null()
+            types[name] = (of if other == pa.null() else other) if is_one else pa.string()
+    return pa.schema([(name, types[name]) for name in dict.fromkeys([*of_input, *types])])
+
+
+def _as_type(table: Any, field: Any) -> Any:
+    import pyarrow as pa
+
+    column = table.column(field.name) if field.name in table.column_names else pa.nulls(0)
+    if column.type == pa.null():
+        return pa.nulls(table.num_rows, field.type)
+    is_json = field.name in _facts(table.schema).get(_JSON, ())
+    if column.type == field.type and not is_json:
+        return column
+    values = [json.loads(v) if is_json and v else v for v in column.to_pylist()]
+    texts = [v if v is None or isinstance(v, str) else json.dumps(v, default=str) for v in values]
+    return _array(texts, "string")

@@ -117,20 +117,17 @@ def _brief(value: Any) -> str:
 
 
 def _input_changes(stored: Sequence[list[Any]], wanted: Sequence[list[Any]]) -> Iterator[str]:
-    there, here = ({str(name): rest for name, *rest in files} for files in (stored, wanted))
-    for name in sorted({*there, *here}):
-        if name not in here:
-            yield f"the input had {quoted(name)}, which is gone"
-        elif name not in there:
-            yield f"the input did not have {quoted(name)}"
-        elif there[name] != here[name]:
+    there, here = ({tuple(file) for file in files} for files in (stored, wanted))
+    before, now = ({str(name) for name, *_ in files} for files in (there, here))
+    for name in sorted({str(name) for name, *_ in there ^ here}):
+        if name in before & now:
             yield f"{quoted(name)} of the input has changed"
-    if there == here and len(stored) != len(wanted):
-        yield "the input has another number of files"
-    elif there == here and stored != wanted:
-        # files of several folders may have one name, of which the last is compared above
-        name = next(one[0] for one, other in zip(stored, wanted, strict=True) if one != other)
-        yield f"a file {quoted(str(name))} of the input has changed, or its place among the files"
+        elif name in before:
+            yield f"the input had {quoted(name)}, which is gone"
+        else:
+            yield f"the input did not have {quoted(name)}"
+    if there == here and stored != wanted:
+        yield "the files of the input are in another order, or some more than once"
 
 
 def model_changes(stored: ModelIdentity, here: ModelIdentity) -> Iterator[str]:

@@ -15,14 +15,14 @@ from unmask.jobs.estimate import estimate, rows_per_unit
 from unmask.jobs.folder import Folder, Shard, agree, held, stored_plan
 from unmask.jobs.kinds import Kind
 from unmask.jobs.model_source import SOFTWARE, identify
+from unmask.jobs.parts import rows_of
 from unmask.jobs.plan import JobPlan
-from unmask.jobs.worker import Outcome, Worker, passed_on
+from unmask.jobs.worker import Outcome, Worker
 from unmask.language_model import LanguageModel
 from unmask.printable import printable
 from unmask.progress import Bar, DrawnBar, HiddenBar, bar
 from unmask.records import places
 from unmask.records.files import InputRows, RowBatch, Source, Unit
-from unmask.records.rows import Row
 
 if TYPE_CHECKING:
     from unmask.jobs.ray_workers import RayWorkers
@@ -131,6 +131,12 @@ class Result:
                 "again"
             )
 
+    def problems(self) -> str:
+        """What a bar has after its numbers."""
+        without, failed = worst(self.counts)[0], len(self.errors)
+        problems = [f"{without:,} without a number"] * bool(without)
+        return ", ".join([*problems, *[f"{failed:,} units failed"] * bool(failed)])
+
     def failures(self) -> str:
         """How many units failed, and an example of why."""
         return (
@@ -174,7 +180,7 @@ def run_job(
                 for outcome in outcomes:
                     result.add(outcome)
                     job.check(outcome.counts)
-                    shown.set_postfix_str(_problems(result), refresh=False)
+                    shown.set_postfix_str(result.problems(), refresh=False)
                     shown.update(outcome.counts["texts"])
             except (KeyboardInterrupt, SystemExit) as error:
                 if texts := result.counts["texts"]:
@@ -221,8 +227,8 @@ def _read_ahead(
 
 def stream(
     job: Job, source: Source, progress: bool | None = None
-) -> Iterator[tuple[list[Row], Counts]]:
-    """The result rows of each unit, with all counters so far."""
+) -> Iterator[tuple[list[dict[str, Any]], Counts]]:
+    """The rows that a part of each unit would have, with all counters so far."""
     worker, counts, noun = Worker(job.lm, job.kind), counted(), job.kind.noun
     if job.input.is_pipe:
         # it may be a terminal: each line is answered before the next is read
@@ -232,17 +238,11 @@ def stream(
     shown = False if source.unit_count == 1 else progress
     with bar(f"{noun}s", unit=noun, total=source.rows, shown=shown) as drawn:
         for batch, items in read:
-            rows, more = worker.answers(batch, items)
+            table, more = worker.answers(batch, items)
             add(counts, more)
-            yield passed_on(batch, rows, job.kind), counts
+            yield [*rows_of(table)], counts
             job.check(more)
             drawn.update(more["texts"])
-
-
-def _problems(result: Result) -> str:
-    without, failed = worst(result.counts)[0], len(result.errors)
-    problems = [f"{without:,} without a number"] * bool(without)
-    return ", ".join([*problems, *[f"{failed:,} units failed"] * bool(failed)])
 
 
 def _progress_bar(job: Job, left: int | None, result: Result, shown: bool | None) -> Bar:

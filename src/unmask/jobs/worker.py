@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.errors import CorpusError, UnmaskError, UnmaskWarning
@@ -15,7 +15,6 @@ from unmask.jobs.parts import part_table
 from unmask.language_model import LanguageModel
 from unmask.printable import describe, quoted
 from unmask.records.files import RowBatch, Unit, read_unit
-from unmask.records.rows import Row
 
 if TYPE_CHECKING:
     import pyarrow
@@ -54,15 +53,12 @@ class Worker:
 
     def __call__(self, table: "pyarrow.Table") -> "pyarrow.Table":
         """The rows of a batch."""
-        kind = self.kind
-        for name in kind.required_columns:
+        for name in self.kind.required_columns:
             if name not in table.column_names:
                 raise ValueError(f"the data set has no column {name!r}")
-        names = (*kind.required_columns, *kind.optional_columns)
-        present = [name for name in names if name in table.column_names]
-        rows = table.select(present).to_pylist()
-        batch = RowBatch(rows, [None] * table.num_rows, table)
-        return part_table(batch, self.answers(batch, self._items(batch))[0], kind)
+        names = (*self.kind.required_columns, *self.kind.optional_columns)
+        batch = RowBatch.of_table(table, names, [None] * table.num_rows)
+        return self.answers(batch, self._items(batch))[0]
 
     def read(self, unit: Unit) -> tuple[RowBatch, list[Any]]:
         """The rows of a unit, and what the model is run on for each; it does not run."""
@@ -75,23 +71,18 @@ class Worker:
             raise CorpusError(describe(error)) from error
 
     def _items(self, batch: RowBatch) -> list[Any]:
-        reasons, dropped = list(batch.reasons), set(self.kind.dropped_columns)
-        if clash(set(batch.columns) - dropped, self.kind):
+        reasons = list(batch.reasons)
+        if clash(batch.columns, self.kind):
             # of JSON lines each may have other columns
-            each = (set(batch.columns) if batch.table else row.keys() for row in batch.rows)
-            lost = [clash(set(names) - dropped, self.kind) for names in each]
+            each = (batch.columns if batch.table else row for row in batch.rows)
+            lost = [clash(names, self.kind) for names in each]
             reasons = [why or other for why, other in zip(reasons, lost, strict=True)]
-        items: list[Any] = [None if why is None else Reason(why) for why in reasons]
-        good = [place for place, why in enumerate(items) if why is None]
-        read = self.kind.read(self.lm, [batch.rows[place] for place in good])
-        for place, item in zip(good, read, strict=True):
-            items[place] = item
-        return items
+        good = [row for row, why in zip(batch.rows, reasons, strict=True) if why is None]
+        read = iter(self.kind.read(self.lm, good))
+        return [next(read) if why is None else Reason(why) for why in reasons]
 
-    def answers(
-        self, batch: RowBatch, items: Sequence[Any]
-    ) -> tuple[list[list[dict[str, Any]]], Counts]:
-        """The result rows of each row, and their counters."""
+    def answers(self, batch: RowBatch, items: Sequence[Any]) -> tuple["pyarrow.Table", Counts]:
+        """The rows of a batch with their result rows, and their counters."""
         kind = self.kind
         with warnings.catch_warnings():
             # rows count unknown tokens; a warning per unit would be thousands
@@ -101,9 +92,13 @@ class Worker:
         rows = [kind.without(i) if isinstance(i, Reason) else next(results) for i in items]
         counts = kind.count(batch.rows, rows)
         # also where rows have no column for it
-        counts["unknown"] = max(counts["unknown"], sum(map(_has_unknown, items)))
+        unknown = (
+            isinstance(item, tuple) and any(getattr(text, "unknown", ()) for text in item)
+            for item in items
+        )
+        counts["unknown"] = max(counts["unknown"], sum(unknown))
         counts["failed"] = sum(isinstance(answers, FailedRows) for answers in rows)
-        return rows, counts
+        return part_table(batch, rows, kind), counts
 
     def _run(self, items: Sequence[Any]) -> list[list[dict[str, Any]]]:
         """The rows of all items; where one fails, those of each on its own."""
@@ -137,8 +132,7 @@ class Worker:
             why = f"{unit.name}: it ended its process {MOST_DEATHS} times, and is skipped"
             return Outcome(number, counted(), why)
         try:
-            rows, counts = self.answers(batch, items)
-            table = part_table(batch, rows, self.kind)
+            table, counts = self.answers(batch, items)
             seconds = round(time.perf_counter() - began, 3)
             facts = {"counts": counts, "seconds": seconds, "software": SOFTWARE}
             folder.write(number, table, facts)
@@ -147,25 +141,16 @@ class Worker:
         return Outcome(number, counts)
 
 
-def clash(theirs: set[str], kind: Kind) -> str | None:
+def clash(names: Iterable[str], kind: Kind) -> str | None:
     """Why a column of the input would be lost under one of the output's own."""
+    passed_on = set(names) - set(kind.dropped_columns)
     for name in kind.output_columns:
-        if name in theirs:
+        if name in passed_on:
             return (
                 f"the input has a column {quoted(name)}, and so has the output; rename it, or give "
                 "the new columns a prefix"
             )
     return None
-
-
-def passed_on(batch: RowBatch, results: Sequence[Sequence[Row]], kind: Kind) -> list[Row]:
-    """The columns of the input except the dropped ones, with the new ones."""
-    dropped = kind.dropped_columns
-    return [
-        {**{name: value for name, value in row.items() if name not in dropped}, **own}
-        for row, answers in zip(batch.whole_rows, results, strict=True)
-        for own in answers
-    ]
 
 
 def is_of_accelerator(description: str) -> bool:
@@ -176,9 +161,3 @@ def is_of_accelerator(description: str) -> bool:
     names = ("AcceleratorError", "CUDA error", "HIP error")
     is_memory = "out of memory" in description.lower() or "ALLOC_FAILED" in description
     return any(name in description for name in names) and not is_memory
-
-
-def _has_unknown(item: object) -> bool:
-    """Whether one of the texts of an item has words that the vocabulary has no token for."""
-    texts = item if isinstance(item, tuple) else ()
-    return any(getattr(text, "unknown", None) for text in texts)

@@ -74,6 +74,15 @@ class RowBatch:
     reasons: Sequence[str | None]
     table: "pyarrow.Table | None" = None
 
+    @classmethod
+    def of_table(
+        cls, table: "pyarrow.Table", names: Sequence[str], reasons: Sequence[str | None]
+    ) -> "RowBatch":
+        """The rows of a table with some of its columns, as far as it has them."""
+        present = [name for name in names if name in table.column_names]
+        rows = table.select(present).to_pylist() if present else [{}] * table.num_rows
+        return cls(rows, reasons, table)
+
     @property
     def columns(self) -> list[str]:
         """The names of all columns."""
@@ -377,9 +386,8 @@ def read_unit(unit: Unit, columns: Sequence[str], optional: Sequence[str] = ()) 
         with places.reading(unit.place):
             table, reasons = parquet.read_table(unit.place, unit.start, unit.stop, columns)
         missing = missing_reason(columns, table.column_names, places.shown(unit.place))
-        present = [name for name in (*columns, *optional) if name in table.column_names]
-        rows = table.select(present).to_pylist() if present else [{}] * table.num_rows
-        return RowBatch(rows, [missing or reason for reason in reasons], table)
+        reasons = [missing or reason for reason in reasons]
+        return RowBatch.of_table(table, (*columns, *optional), reasons)
     records = list(read_records(unit, columns) if unit.records is None else unit.records)
     return RowBatch([record.row for record in records], [record.reason for record in records])
 
