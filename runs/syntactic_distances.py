@@ -120,7 +120,7 @@ def syntactic(
     )
 
 
-def word_of(span: tuple[int, int], words: Parse) -> int | None:
+def word_of(span: Sequence[int], words: Parse) -> int | None:
     """The place of the word that a blank belongs to: that which has most of its characters.
 
     The first word on ties; None where no word has any.

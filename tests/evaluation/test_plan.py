@@ -130,7 +130,7 @@ def test_the_folder_of_another_kind_is_no_evaluation(tmp_path: Path) -> None:
 
 def test_a_copy_is_a_run_in_one_part(tmp_path: Path) -> None:
     rows = [
-        a_row(0, spans=((0, 3), (4, 8)), converged=True, passes=12, software="s", device="cpu"),
+        a_row(0, spans=[[0, 3], [4, 8]], converged=True, passes=12, software="s", device="cpu"),
         a_row(1, pairwise_nll=0.1 + 0.2, corpus="ö\n,\"'"),
         a_row(2, reason="[bold]no\x1b", converged=None),
     ]

@@ -316,8 +316,7 @@ def test_published_rows_of_table_1_hold_ids_and_no_text(folder: Path) -> None:
     for name in (one for one in patterns if (folder / one).exists()):
         pattern = patterns[name]
         for row in read_run(folder / name).rows:
-            values = row.to_dict()
-            texts = {key for key, value in values.items() if isinstance(value, str)}
+            texts = {key for key, value in vars(row).items() if isinstance(value, str)}
             assert texts <= {*known, "example_id", "sentence_id"}
             assert re.fullmatch(pattern, row.sentence_id)
             assert row.example_id == f"{row.sentence_id}/{row.mask}"

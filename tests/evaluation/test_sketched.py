@@ -126,7 +126,6 @@ def test_estimates_agree_with_published_rows_of_a_real_model(tmp_path: Path) -> 
 def test_only_estimates_may_lack_a_number() -> None:
     known = {"all_kl": None, "pairwise_error": 0.1, "unary_error": 0.2, "forward_passes": 201}
     row = a_row(**known)
-    assert ResultRow.from_dict(row.to_dict()) == row
     with pytest.raises(UnmaskError, match="of a sketch"):
         row.metric("all_kl")
     for wrong in ({"all_kl": None}, {**known, "gold_kl": None}, {"pairwise_error": math.nan}):

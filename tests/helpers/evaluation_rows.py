@@ -1,5 +1,7 @@
 """Rows for the tests of the evaluation's numbers."""
 
+from typing import Any
+
 from unmask.evaluation.rows import ResultRow
 
 HOSTILE = [
@@ -26,7 +28,7 @@ HOSTILE = [
 
 def a_row(example: int = 0, **changes: object) -> ResultRow:
     """A row with everything filled in; metrics go away with an error."""
-    values: dict[str, object] = {
+    values: dict[str, Any] = {
         "corpus": "snli",
         "mask": "random",
         "model": "bert-base-cased",
@@ -36,7 +38,7 @@ def a_row(example: int = 0, **changes: object) -> ResultRow:
         "construction": "mlm",
         "gold_bytes": 8,
         "length": 12,
-        "positions": (3, 5),
+        "positions": [3, 5],
         "pairwise_nll": 2.0,
         "unary_nll": 1.5,
         "all_kl": 0.25,
@@ -45,4 +47,6 @@ def a_row(example: int = 0, **changes: object) -> ResultRow:
     }
     if changes.get("reason") is not None:
         values.update(dict.fromkeys(["pairwise_nll", "unary_nll", "all_kl", "gold_kl"]))
-    return ResultRow(**{**values, **changes})  # type: ignore[arg-type]
+    values |= changes
+    values.setdefault("token_distance", abs(values["positions"][0] - values["positions"][1]) - 1)
+    return ResultRow(**values)

@@ -102,13 +102,13 @@ class Evaluate(Kind):
         results = []
         for example in items:
             try:
-                rows = [row.to_dict() for row in self.measure(lm, example)]
+                rows = [*map(vars, self.measure(lm, example))]
             except Exception as error:  # whatever it is belongs into the result rows
                 reason = describe(error)
                 if is_of_accelerator(reason):
                     raise
-                failed = [ResultRow(**one, reason=reason) for one in self._columns(example)]
-                rows = FailedRows(row.to_dict() for row in failed)
+                failed = (ResultRow(**one, reason=reason) for one in self._columns(example))
+                rows = FailedRows(map(vars, failed))
             results.append(rows)
         return results
 
@@ -156,6 +156,7 @@ class Evaluate(Kind):
 
     def _columns(self, example: MaskedPair) -> list[dict[str, Any]]:
         """The columns that do not depend on the numbers, of each construction."""
+        first, second = example.cloze.positions
         shared = {
             "corpus": self.corpus,
             "mask": example.mask,
@@ -165,7 +166,8 @@ class Evaluate(Kind):
             "sentence_id": example.sentence_id,
             "gold_bytes": example.gold_bytes,
             "length": len(example.cloze),
-            "positions": tuple(example.cloze.positions),
-            "spans": example.spans,
+            "token_distance": abs(first - second) - 1,
+            "positions": [first, second],
+            "spans": example.spans and [*map(list, example.spans)],
         }
         return [{**shared, "construction": one.label} for one in self.constructions]

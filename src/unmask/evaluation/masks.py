@@ -13,7 +13,6 @@ from itertools import pairwise
 
 from unmask.arguments import whole_number
 from unmask.errors import CorpusError
-from unmask.evaluation.rows import Spans
 from unmask.language_model import LanguageModel
 from unmask.model.masked_lm import first_blank
 from unmask.printable import quoted
@@ -39,7 +38,7 @@ class MaskedPair:
     sentence_id: str
     mask: str
     cloze: Cloze
-    spans: Spans | None
+    spans: tuple[Span, Span] | None
     gold_bytes: int
 
     def has_unknown(self, unknown_id: int | None) -> bool:

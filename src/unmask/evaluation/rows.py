@@ -4,9 +4,9 @@ Knows nothing of files, models or torch, so that a report can be made where no m
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
@@ -16,20 +16,9 @@ METRICS = ("pairwise_nll", "unary_nll", "all_kl", "gold_kl")
 ERRORS = {"pairwise_nll": "pairwise_error", "unary_nll": "unary_error"}
 WHOLE_VOCABULARY = "vocabulary"
 SKETCHED_VOCABULARY = "vocabulary (sketch)"
-_GROUP = ("corpus", "mask", "model", "support")
-# of result rows in files, with the names of their Arrow types
-COLUMNS = {
-    **dict.fromkeys((*_GROUP, "example_id", "sentence_id", "construction"), "string"),
-    **dict.fromkeys((*METRICS, "incompatibility", *ERRORS.values()), "double"),
-    **dict.fromkeys(("gold_bytes", "length", "token_distance"), "int64"),
-    **dict.fromkeys(("passes", "forward_passes"), "int64"),
-    "converged": "bool",
-    "positions": "list<int32>",
-    "spans": "list<list<int32>>",
-    **dict.fromkeys(("software", "device", "reason"), "string"),
-}
 
-Spans = tuple[tuple[int, int], tuple[int, int]]
+Positions = Sequence[int]
+Spans = Sequence[Sequence[int]]
 
 
 class LabelledMethod(NamedTuple):
@@ -69,13 +58,14 @@ class ResultRow:
 
     The four metrics are natural logarithms per token, as in `joints.metrics`. `gold_bytes` counts
     the UTF-8 bytes of the two gold tokens' text together, `length` the tokens of the sequence that
-    `positions` count in. `spans` are the characters of the sentence that the gold tokens stand for,
+    `positions` count in, and `token_distance` those between the blanks: 0 if they are adjacent, as
+    in the paper. `spans` are the characters of the sentence that the gold tokens stand for,
     without white space, None where the tokenizer keeps no offsets. `support` is "vocabulary" where
     the joint is over all of it. `construction` carries its options, so that two settings of one
     method differ in it. `passes` and `converged` are of constructions that iterate; `software` and
     `device` are what computed the row. Rows of a sketch are estimates: they have standard errors
     and the forward passes of the example, and no `all_kl`, which averages over contexts that did
-    not run.
+    not run. The order is that of the columns in files.
     """
 
     corpus: str
@@ -85,32 +75,31 @@ class ResultRow:
     example_id: str
     sentence_id: str
     construction: str
-    gold_bytes: int
-    length: int
-    positions: tuple[int, int]
     pairwise_nll: float | None = None
     unary_nll: float | None = None
     all_kl: float | None = None
     gold_kl: float | None = None
     incompatibility: float | None = None
+    pairwise_error: float | None = None
+    unary_error: float | None = None
+    gold_bytes: int
+    length: int
+    token_distance: int
     passes: int | None = None
+    forward_passes: int | None = None
     converged: bool | None = None
+    positions: Positions
     spans: Spans | None = None
     software: str | None = None
     device: str | None = None
     reason: str | None = None
-    pairwise_error: float | None = None
-    unary_error: float | None = None
-    forward_passes: int | None = None
 
     def __post_init__(self) -> None:
         """Reject numbers that are not finite: a mean over examples would not be one either."""
         for name in (*METRICS, "incompatibility", *ERRORS.values()):
-            value, is_metric = getattr(self, name), name in METRICS
-            if self.failed and is_metric and value is not None:
-                raise UnmaskError(f"a result row with a reason has no {name}; leave one out")
-            is_missing = self.failed or not is_metric or (name == "all_kl" and self.sketched)
-            if not (is_missing if value is None else math.isfinite(value)):
+            value = getattr(self, name)
+            may_lack = self.failed or name not in METRICS or (name == "all_kl" and self.sketched)
+            if not (may_lack if value is None else math.isfinite(value)):
                 raise UnmaskError(f"{name} of a result row is a finite number, not {quoted(value)}")
 
     @property
@@ -122,11 +111,6 @@ class ResultRow:
     def sketched(self) -> bool:
         """Whether the metrics are estimates, with standard errors."""
         return self.pairwise_error is not None
-
-    @property
-    def token_distance(self) -> int:
-        """The number of tokens between the blanks: 0 if they are adjacent, as in the paper."""
-        return abs(self.positions[0] - self.positions[1]) - 1
 
     @property
     def group(self) -> Group:
@@ -143,21 +127,14 @@ class ResultRow:
             )
         return value
 
-    def to_dict(self) -> dict[str, Any]:
-        """The result row as JSON values, with the token distance beside the positions."""
-        spans = self.spans and [list(span) for span in self.spans]
-        values = {name: getattr(self, name) for name in COLUMNS}
-        return {**values, "positions": list(self.positions), "spans": spans}
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "ResultRow":
-        """Read back what `to_dict` made; anything missing or unknown raises."""
-        fields = {name: value for name, value in values.items() if name != "token_distance"}
-        try:
-            spans = fields["spans"] and tuple(map(tuple, fields["spans"]))
-            return cls(**{**fields, "positions": tuple(fields["positions"]), "spans": spans})
-        except (KeyError, TypeError) as error:
-            raise UnmaskError(f"not a result row: {quoted(str(error), limit=120)}") from None
+_TYPES = {str: "string", float: "double", int: "int64", bool: "bool"}
+_ARROW = {**_TYPES, Positions: "list<int32>", Spans: "list<list<int32>>"}
+# of result rows in files, with the names of their Arrow types
+COLUMNS = {
+    name: next(arrow for plain, arrow in _ARROW.items() if hint in (plain, plain | None))
+    for name, hint in get_type_hints(ResultRow).items()
+}
 
 
 def grouped(rows: Iterable[ResultRow]) -> dict[Group, list[ResultRow]]:

@@ -95,13 +95,13 @@ def read_run(place: str | Path) -> EvaluationRun:
         why = "it has no plan" if job is None else f"unmask {job.kind} made it"
         raise StoreError(f"{places.shown(str(place))} is not the folder of an evaluation: {why}")
     folder, rows, damaged, seconds = Folder(str(place), job.digest), list[ResultRow](), [], 0.0
-    for number, receipt in folder.receipts().items():
-        if receipt is None:
-            damaged.append(Path(folder.part(number)).name)
-        else:
-            rows += map(ResultRow.from_dict, rows_of(folder.table(number, receipt)))
-            seconds += receipt["seconds"]
     try:
+        for number, receipt in folder.receipts().items():
+            if receipt is None:
+                damaged.append(Path(folder.part(number)).name)
+            else:
+                rows += (ResultRow(**row) for row in rows_of(folder.table(number, receipt)))
+                seconds += receipt["seconds"]
         labels = [LabelledMethod(**method).label for method in job.options["constructions"]]
         order = {label: index for index, label in enumerate(labels)}
         rows.sort(key=lambda row: (row.mask, row.example_id, order[row.construction]))
@@ -132,5 +132,5 @@ def copy_run(run: EvaluationRun, folder: str | Path) -> None:
     plan = replace(run.job, rows_per_unit=run.draw["count"], units=1)
     make_folder(Path(place))
     write_plan(place, plan)
-    table = table_of([row.to_dict() for row in rows], COLUMNS)
+    table = table_of([*map(vars, rows)], COLUMNS)
     Folder(place, plan.digest).write(0, table, facts)

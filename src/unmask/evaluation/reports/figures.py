@@ -33,7 +33,6 @@ from unmask.plots.ranges import axis_range, mark_outside, outside
 from unmask.plots.saving import library, plain_text, save_figure, wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
 from unmask.printable import printable
-from unmask.resampling import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,11 +133,19 @@ def _draw_lines(
     low, high = min(low, -margin), max(high, margin)
     panel.set_ylim(low, high)
     panel.axhline(0, color="#333333", linewidth=0.8, zorder=1)
-    step = _SPREAD / len(lines)
     for order, (name, line) in enumerate(lines.items()):
-        shift = (order - (len(lines) - 1) / 2) * step
+        style, values = styles[name], [point.value for point in estimates[name]]
+        shift = (order - (len(lines) - 1) / 2) * _SPREAD / len(lines)
         xs = [places[summary.first, summary.last] + shift for summary in line]
-        _draw_line(panel, xs, estimates[name], styles[name], legend_name(name))
+        # not bands, which would lie over each other; points are side by side
+        ends = zip(*((point.low, point.high) for point in estimates[name]), strict=True)
+        panel.vlines(xs, *ends, style.colour, linewidth=1.2)
+        look = {"color": style.colour, "marker": style.marker, "markersize": style.marker_size}
+        # a thin line leads the eye: nothing was measured between two bins
+        look |= {"linestyle": style.dashes, "linewidth": 0.5}
+        look |= {"markeredgecolor": "white", "markeredgewidth": 0.25}
+        panel.plot(xs, values, label=legend_name(name), **look)
+        mark_outside(panel, xs, values, style.colour)
     panel.set_ylabel("nats per token", fontsize=NORMAL)
     panel.tick_params(labelsize=SMALL)
     panel.grid(axis="y", color="#DDDDDD", linewidth=0.5)
@@ -148,20 +155,6 @@ def _draw_lines(
     panel.tick_params(axis="x", length=0)
     if note := outside(estimates, low, high, legend_name):
         panel.set_title(wrapped(note, 80), loc="right", fontsize=SMALL, style="italic")
-
-
-def _draw_line(
-    panel: Any, xs: Sequence[float], line: Sequence[Estimate], style: Style, label: str
-) -> None:
-    # not bands, which would lie over each other; points are side by side
-    lows, highs = [point.low for point in line], [point.high for point in line]
-    panel.vlines(xs, lows, highs, style.colour, linewidth=1.2)
-    values = [point.value for point in line]
-    look = {"marker": style.marker, "markersize": style.marker_size}
-    # a thin line leads the eye: nothing was measured between two bins
-    look |= {"markeredgecolor": "white", "markeredgewidth": 0.25, "linewidth": 0.5}
-    panel.plot(xs, values, color=style.colour, linestyle=style.dashes, label=label, **look)
-    mark_outside(panel, xs, values, style.colour)
 
 
 def _draw_counts(

@@ -8,6 +8,7 @@ import csv
 import io
 import math
 from collections.abc import Callable
+from itertools import chain
 
 from unmask import markup
 from unmask.evaluation.reports.tables import FEWEST, NAMES, Cell, ReportTable
@@ -18,24 +19,26 @@ from unmask.resampling import Estimate
 # beyond this a fixed number of digits is no longer readable
 _LARGE = 1e7
 _ESTIMATES = frozenset(NAMES.values())
+# of an estimate in CSV: what is added to the name of its column
+_PARTS = {"value": "", "stderr": " stderr", "low": " low", "high": " high"}
 
 
 def text(table: ReportTable) -> str:
     """The table in aligned columns; a star marks differences that exclude zero."""
     compact = table.compact()
-    lines = _cells(compact, printable, "{} *")
-    parts = [*map(printable, _above(compact)), aligned(lines), *map(printable, compact.notes)]
-    return "\n\n".join(parts) + "\n"
+    lines = aligned(_cells(compact, printable, "{} *"))
+    paragraphs = map(printable, [compact.title, *_terms(compact)])
+    return "\n\n".join([*paragraphs, lines, *map(printable, compact.notes)]) + "\n"
 
 
 def markdown(table: ReportTable) -> str:
     """The table in Markdown; differences that exclude zero are bold."""
-    compact = table.compact()
-    head, *body = _cells(compact, markup.markdown, "**{}**")
+    compact, escape = table.compact(), markup.markdown
+    head, *body = _cells(compact, escape, "**{}**")
     rule = [":---" if left else "---:" for left in _left(compact)]
     lines = "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
-    title, *terms = map(markup.markdown, _above(compact))
-    return "\n\n".join([f"**{title}**", *terms, lines, *map(markup.markdown, compact.notes)]) + "\n"
+    paragraphs = [f"**{escape(compact.title)}**", *map(escape, _terms(compact))]
+    return "\n\n".join([*paragraphs, lines, *map(escape, compact.notes)]) + "\n"
 
 
 def latex(table: ReportTable) -> str:
@@ -66,21 +69,17 @@ def comma_separated(table: ReportTable) -> str:
     """The table in CSV: an estimate as value, standard error and the ends of its interval."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    parts = ("", " stderr", " low", " high")
-    writer.writerow(
-        name + part
-        for name in table.columns
-        for part in (parts if name in _ESTIMATES else parts[:1])
-    )
+    heads = ([n + p for p in _PARTS.values()] if n in _ESTIMATES else [n] for n in table.columns)
+    writer.writerow(chain(*heads))
     for row in table.rows:
         cells = zip(table.columns, row, strict=True)
-        writer.writerow(part for name, cell in cells for part in _csv_cells(name, cell))
+        writer.writerow(chain(*(_csv_cells(cell, name in _ESTIMATES) for name, cell in cells)))
     return written.getvalue()
 
 
-def _above(table: ReportTable) -> list[str]:
-    """The title, and what explains the names of the table as one paragraph."""
-    return [table.title, *([" ".join(table.terms)] if table.terms else [])]
+def _terms(table: ReportTable) -> list[str]:
+    """The explanations of the table's names, as one paragraph or none."""
+    return [" ".join(table.terms)] if table.terms else []
 
 
 def _cells(
@@ -124,20 +123,13 @@ def _number(name: str, cell: int | float | Estimate | None, sign: str) -> str:
 
 def _left(table: ReportTable) -> list[bool]:
     """Whether a column holds names, which are aligned left; numbers are aligned right."""
+    return [any(isinstance(row[at], str) for row in table.rows) for at in range(len(table.columns))]
+
+
+def _csv_cells(cell: Cell, is_estimate: bool) -> list[str]:
+    if isinstance(cell, str):
+        return [markup.csv(cell)]
+    numbers = [getattr(cell, part, None) for part in _PARTS] if is_estimate else [cell]
     return [
-        any(isinstance(row[place], str) for row in table.rows)
-        for place in range(len(table.columns))
+        "" if n is None or (isinstance(n, float) and math.isnan(n)) else repr(n) for n in numbers
     ]
-
-
-def _csv_cells(name: str, cell: Cell) -> list[str]:
-    if isinstance(cell, Estimate):
-        return [_csv_number(part) for part in (cell.value, cell.stderr, cell.low, cell.high)]
-    if name in _ESTIMATES:
-        return [""] * 4
-    return [markup.csv(cell) if isinstance(cell, str) else _csv_number(cell)]
-
-
-def _csv_number(cell: int | float | None) -> str:
-    missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
-    return "" if missing else repr(cell)

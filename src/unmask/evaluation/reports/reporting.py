@@ -19,7 +19,7 @@ from unmask.evaluation.reports.summary import (
     summarise,
 )
 from unmask.evaluation.reports.tables import ReportTable, is_difference, report_table
-from unmask.evaluation.rows import Group, ResultRow
+from unmask.evaluation.rows import Group, Positions, ResultRow
 from unmask.evaluation.run import EvaluationRun
 from unmask.jobs.plan import ModelIdentity, same_function
 from unmask.printable import quoted
@@ -78,23 +78,22 @@ class Report:
 
     def config(self) -> dict[str, Any]:
         """The facts of the runs, as JSON values."""
-        return {
-            "runs": [
-                {
-                    "plan": run.job.to_dict(),
-                    "plan_sha256": run.job.digest,
-                    "examples_not_done": run.missing,
-                    "examples_failed": len(run.failed),
-                    "seconds": run.seconds,
-                    "computed_by": run.values("software"),
-                    "devices": run.values("device"),
-                }
-                for run in self.runs
-            ],
-            "bootstrap": asdict(self.resampling),
-            "baseline": self.baseline,
-            "aggregation": "mean NLL over examples, then the exponential",
-        }
+        runs = [
+            {
+                "plan": run.job.to_dict(),
+                "plan_sha256": run.job.digest,
+                "examples_not_done": run.missing,
+                "examples_failed": len(run.failed),
+                "seconds": run.seconds,
+                "computed_by": run.values("software"),
+                "devices": run.values("device"),
+            }
+            for run in self.runs
+        ]
+        aggregation = "mean NLL over examples, then the exponential"
+        bootstrap = asdict(self.resampling)
+        facts = {"bootstrap": bootstrap, "baseline": self.baseline, "aggregation": aggregation}
+        return {"runs": runs, **facts}
 
 
 def report(
@@ -120,18 +119,21 @@ def _check_one_sample(runs: Iterable[EvaluationRun]) -> None:
     models: dict[str, ModelIdentity] = {}
     corpora: dict[str, str] = {}
     groups: set[Group] = set()
-    positions: dict[tuple[Group, str], tuple[int, int]] = {}
+    positions: dict[tuple[Group, str], Positions] = {}
     for run in runs:
         model, corpus = run.job.model, run.corpus
-        for kinds, name, is_same in (
-            ("models", model.name, same_function(models.setdefault(model.name, model), model)),
-            ("corpora", corpus.name, _agrees(corpora, corpus.name, corpus.digest)),
-        ):
-            if not is_same:
-                raise StoreError(
-                    f"two runs name different {kinds} {quoted(name)}; report them apart, or"
-                    " evaluate one under another name"
-                )
+        different = {
+            f"models {quoted(model.name)}": not same_function(
+                models.setdefault(model.name, model), model
+            ),
+            f"corpora {quoted(corpus.name)}": corpus.digest
+            != corpora.setdefault(corpus.name, corpus.digest),
+        }
+        for named in (named for named, is_different in different.items() if is_different):
+            raise StoreError(
+                f"two runs name different {named}; report them apart, or evaluate one under"
+                " another name"
+            )
         run_groups = {row.group for row in run.rows}
         for group in sorted(groups & run_groups):
             raise StoreError(
@@ -141,17 +143,13 @@ def _check_one_sample(runs: Iterable[EvaluationRun]) -> None:
         groups |= run_groups
         for row in run.rows:
             # examples are paired by sentence and mask
-            if not _agrees(positions, (row.group.setting, row.example_id), row.positions):
+            example = row.group.setting, row.example_id
+            if positions.setdefault(example, row.positions) != row.positions:
                 raise StoreError(
                     f"two runs mask different tokens of {quoted(row.example_id)}, of"
                     f" {quoted(row.corpus)} with {quoted(row.model)}, as another seed does, so"
                     " their examples cannot be paired; report them apart"
                 )
-
-
-def _agrees(first: dict[Any, Any], name: object, value: object) -> bool:
-    """Whether a name has the value that it had first."""
-    return bool(first.setdefault(name, value) == value)
 
 
 def _notes(run: EvaluationRun) -> list[str]:

@@ -60,16 +60,16 @@ def task_name(group: Group) -> str:
 def _numbers(name: str, summary: Summary) -> dict[str, Any]:
     numbers: dict[str, Any] = {"alias": name}
     for measure in MEASURES:
-        numbers[f"{measure},none"] = _part(summary[measure], "value")
-        numbers[f"{measure}_stderr,none"] = _part(summary[measure], "stderr")
+        value, error = _parts(summary[measure], "value", "stderr")
+        numbers |= {f"{measure},none": value, f"{measure}_stderr,none": error}
     return numbers
 
 
 def _difference(summary: Summary) -> dict[str, Any]:
     numbers: dict[str, Any] = {"baseline": summary.baseline, "examples": summary.examples}
     for metric, estimate in summary.estimates.items():
-        numbers[metric] = _part(estimate, "value")
-        numbers[f"{metric}_stderr"] = _part(estimate, "stderr")
+        value, error = _parts(estimate, "value", "stderr")
+        numbers |= {metric: value, f"{metric}_stderr": error}
         numbers[f"{metric}_interval"] = _interval(estimate)
     return numbers
 
@@ -80,9 +80,9 @@ def _config(group: Group) -> dict[str, Any]:
 
 
 def _interval(estimate: Estimate | None) -> list[float | None] | None:
-    return [_part(estimate, "low"), _part(estimate, "high")] if estimate else None
+    return _parts(estimate, "low", "high") if estimate else None
 
 
-def _part(estimate: Estimate | None, name: str) -> float | None:
-    value: float | None = getattr(estimate, name, None)
-    return value if value is not None and math.isfinite(value) else None
+def _parts(estimate: Estimate | None, *names: str) -> list[float | None]:
+    values = [getattr(estimate, name, math.nan) for name in names]
+    return [value if math.isfinite(value) else None for value in values]

@@ -118,15 +118,20 @@ def by_distance(
     constructions: the paper's and the default as far as they were measured, otherwise the first
     four; settings without the baseline have none.
     """
+    settings: dict[Group, dict[str, list[ResultRow]]] = {}
+    for group, members in grouped(row for row in rows if distance.of(row) is not None).items():
+        if valid := measured(members):
+            settings.setdefault(group.setting, {})[group.construction] = valid
     summaries = []
-    for constructions in _settings(rows, distance).values():
+    for constructions in settings.values():
         names = list(constructions) if baseline is None else _drawn(constructions, baseline)
-        parts = [constructions[name] for name in names]
+        counted = [Counter(distance.of(row) or 0 for row in constructions[name]) for name in names]
+        # the smallest count of any construction: where some failed, bins hold for them too
+        counts = {far: min(count[far] for count in counted) for far in set().union(*counted)}
         bins: list[Summary] = []
-        for first, last in _bins(parts, distance, least_count):
-            inside = [
-                row for part in parts for row in part if first <= (distance.of(row) or 0) <= last
-            ]
+        for first, last in pooled(counts, least_count):
+            measures = (row for name in names for row in constructions[name])
+            inside = [row for row in measures if first <= (distance.of(row) or 0) <= last]
             if baseline is None:
                 summaries_of_bin = summarise(inside, resampling)
             else:
@@ -172,20 +177,17 @@ def pooled(counts: Mapping[int, int], least_count: int) -> list[tuple[int, int]]
 
 def _summary(group: Group, rows: Sequence[ResultRow], resampling: Resampling) -> Summary:
     valid = measured(rows)
+    means_of = _means(valid, [], resampling)
     estimates: Estimates = dict.fromkeys((*METRICS, *MEASURES))
+    estimates |= means_of
     if valid:
-        names, sentences = _metrics(valid), [row.sentence_id for row in valid]
-        plain = means(_columns(valid, names), sentences, resampling)
-        by_metric = _widened(names, plain, valid, len(valid))
-        estimates |= by_metric
-        estimates |= {name: by_metric[nll].exp() for name, nll in PERPLEXITIES.items()}
-        counts = [row.gold_bytes for row in valid]
-        if size := sum(counts):
-            # sums over sums, since a mean of ratios would favour short tokens
-            nats = [[_TOKENS * nll for nll in column] for column in _columns(valid, NLLS)]
-            plain = ratios(nats, counts, sentences, resampling)
-            by_metric = _widened(NLLS, plain, valid, size / _TOKENS)
-            estimates |= {name: by_metric[nll] for name, nll in PER_BYTE.items()}
+        estimates |= {name: means_of[nll].exp() for name, nll in PERPLEXITIES.items()}
+    if size := sum(row.gold_bytes for row in valid):
+        # sums over sums, since a mean of ratios would favour short tokens
+        nats = [[_TOKENS * row.metric(nll) for row in valid] for nll in PER_BYTE.values()]
+        counts, sentences = zip(*((row.gold_bytes, row.sentence_id) for row in valid), strict=True)
+        plain = ratios(nats, counts, sentences, resampling)
+        estimates |= _widened(PER_BYTE, plain, valid, size / _TOKENS)
     return Summary(group, len(valid), estimates, failed=len(rows) - len(valid))
 
 
@@ -196,44 +198,43 @@ def _difference(
     paired = [row for row in measured(rows) if row.example_id in by_example]
     others = [by_example[row.example_id] for row in paired]
     estimates: Estimates = dict.fromkeys(METRICS)
-    if paired:
-        names, sentences = _metrics(paired), [row.sentence_id for row in paired]
-        columns = _columns(paired, names), _columns(others, names)
-        plain = paired_differences(*columns, sentences, resampling)
-        # as if both constructions of an example erred independently: what their errors share is not
-        # known, and both variances together are at least that of the difference unless they oppose
-        estimates |= _widened(names, plain, [*paired, *others], len(paired))
+    estimates |= _means(paired, others, resampling)
     return Summary(group, len(paired), estimates, baseline=baseline[0].construction)
 
 
-def _metrics(rows: Sequence[ResultRow]) -> list[str]:
-    """The metrics that these rows have: those of a sketch lack one."""
-    return [name for name in METRICS if all(getattr(row, name) is not None for row in rows)]
+def _means(
+    rows: Sequence[ResultRow], others: Sequence[ResultRow], resampling: Resampling
+) -> dict[str, Estimate]:
+    """Means of the metrics that all rows have, or of what `others` differ by, example by example.
 
-
-def _columns(rows: Sequence[ResultRow], names: Sequence[str]) -> list[list[float]]:
-    return [[row.metric(name) for row in rows] for name in names]
+    The standard errors of both constructions are added as if they erred independently: what they
+    share is not known, and both variances together are at least that of the difference unless they
+    oppose.
+    """
+    if not rows:
+        return {}
+    # rows of a sketch lack one
+    names = [name for name in METRICS if all(getattr(row, name) is not None for row in rows)]
+    columns, less = ([[row.metric(n) for row in part] for n in names] for part in (rows, others))
+    sentences = [row.sentence_id for row in rows]
+    if others:
+        plain = paired_differences(columns, less, sentences, resampling)
+    else:
+        plain = means(columns, sentences, resampling)
+    return _widened({name: name for name in names}, plain, [*rows, *others], len(rows))
 
 
 def _widened(
-    names: Sequence[str], estimates: Sequence[Estimate], rows: Sequence[ResultRow], count: float
+    metrics: Mapping[str, str],
+    estimates: Sequence[Estimate],
+    rows: Sequence[ResultRow],
+    count: float,
 ) -> dict[str, Estimate]:
-    """Estimates by metric, with the errors of rows that are estimates themselves."""
+    """Estimates by measure, with the errors of rows that are estimates themselves."""
     return {
-        name: estimate.widened(total_error(rows, name) / count)
-        for name, estimate in zip(names, estimates, strict=True)
+        name: estimate.widened(total_error(rows, metric) / count)
+        for (name, metric), estimate in zip(metrics.items(), estimates, strict=True)
     }
-
-
-def _settings(
-    rows: Iterable[ResultRow], distance: Distance
-) -> dict[Group, dict[str, list[ResultRow]]]:
-    """Measured rows that have a distance, by setting and construction."""
-    settings: dict[Group, dict[str, list[ResultRow]]] = {}
-    for group, members in grouped(row for row in rows if distance.of(row) is not None).items():
-        if valid := measured(members):
-            settings.setdefault(group.setting, {})[group.construction] = valid
-    return settings
 
 
 def _drawn(constructions: Collection[str], baseline: str) -> list[str]:
@@ -241,12 +242,3 @@ def _drawn(constructions: Collection[str], baseline: str) -> list[str]:
     names = [name for name in constructions if name != baseline]
     drawn = [name for name in _DRAWN if name in names] or names
     return [*drawn[:_MOST_DRAWN], baseline] if baseline in constructions else []
-
-
-def _bins(
-    constructions: Iterable[Sequence[ResultRow]], distance: Distance, least_count: int
-) -> list[tuple[int, int]]:
-    counted = [Counter(distance.of(row) or 0 for row in rows) for rows in constructions]
-    # the smallest count of any construction: where some failed, bins hold for them too
-    counts = {far: min(count[far] for count in counted) for far in set().union(*counted)}
-    return pooled(counts, least_count)

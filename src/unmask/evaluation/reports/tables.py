@@ -3,10 +3,8 @@
 Cells stay numbers here. How a number or a hostile name is written is for the output formats.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from operator import attrgetter, itemgetter
 
 from unmask.evaluation.reports.paper import CITATION, published
 from unmask.evaluation.reports.paper import MEASURES as PAPER_MEASURES
@@ -15,8 +13,6 @@ from unmask.evaluation.rows import METRICS, SKETCHED_VOCABULARY, WHOLE_VOCABULAR
 from unmask.resampling import Estimate
 
 Cell = str | int | float | Estimate | None
-# what fills a column, by its name
-Columns = dict[str, Callable[[Summary], Cell]]
 
 # of so many examples on, a bootstrap interval is nearly as wide as it should be
 FEWEST = 20
@@ -138,31 +134,32 @@ def report_table(
     """
     is_results, is_binned = name == "results", name.startswith("distance")
     measures = MEASURES if is_results else NLLS if is_binned else METRICS
-    paper = [
-        measure
-        for measure in PAPER_MEASURES
-        if is_results and any(_published(summary, measure) is not None for summary in summaries)
-    ]
-    columns: Columns = {}
-    if is_difference(name):
-        columns["minus"] = attrgetter("baseline")
-    if is_binned:
-        columns |= {"distance from": attrgetter("first"), "to": attrgetter("last")}
-    columns["examples"] = attrgetter("examples")
-    if is_results:
-        columns["failed"] = attrgetter("failed")
-    columns |= {NAMES[measure]: itemgetter(measure) for measure in measures}
-    columns |= {
-        f"{NAMES[measure]}, paper": partial(_published, measure=measure) for measure in paper
+    facts = {"minus": "baseline"} if is_difference(name) else {}
+    facts |= {"distance from": "first", "to": "last"} if is_binned else {}
+    facts |= {"examples": "examples"} | ({"failed": "failed"} if is_results else {})
+    groups = [summary.group for summary in summaries]
+    columns: dict[str, list[Cell]] = {
+        **{field: [getattr(group, field) for group in groups] for field in Group._fields},
+        **{title: [getattr(one, field) for one in summaries] for title, field in facts.items()},
+        **{NAMES[measure]: [one[measure] for one in summaries] for measure in measures},
     }
+    paper: dict[str, list[Cell]] = {
+        f"{NAMES[measure]}, paper": [published(group, measure) for group in groups]
+        for measure in (PAPER_MEASURES if is_results else ())
+    }
+    paper = {title: numbers for title, numbers in paper.items() if any(numbers)}
+    columns |= paper
+    used = {NAMES[measure] for measure in (*measures, *(NLLS if is_results else ()))}
+    used |= {text for group in groups for text in (group.mask, group.support)}
+    terms = [term for text, term in TERMS.items() if text in used]
+    if any(group.support not in TERMS for group in groups):
+        terms.append(CANDIDATES)
     return ReportTable(
         title=TABLES[name].format(distance.title),
-        columns=(*Group._fields, *columns),
-        rows=tuple(
-            (*summary.group, *(cell(summary) for cell in columns.values())) for summary in summaries
-        ),
+        columns=tuple(columns),
+        rows=tuple(zip(*columns.values(), strict=True)),
         notes=_notes(name, summaries, distance, vocabularies or {}, has_paper=bool(paper)),
-        terms=_terms(summaries, [*NLLS, *measures] if is_results else measures),
+        terms=tuple(terms),
         signed=is_difference(name),
     )
 
@@ -170,10 +167,6 @@ def report_table(
 def is_difference(name: str) -> bool:
     """Whether a table holds differences from a baseline."""
     return name.endswith("differences")
-
-
-def _published(summary: Summary, measure: str) -> float | None:
-    return published(summary.group, measure)
 
 
 def _notes(
@@ -185,12 +178,12 @@ def _notes(
     has_paper: bool,
 ) -> tuple[str, ...]:
     """The sentences below a table: those that hold for it."""
-    is_results = name == "results"
+    is_results, groups = name == "results", [summary.group for summary in summaries]
     # a pair, so that no model without a vocabulary is taken for the name of one
     distinct = {
-        (model in vocabularies, vocabularies.get(model, model))
-        for model in (summary.group.model for summary in summaries)
+        (one.model in vocabularies, vocabularies.get(one.model, one.model)) for one in groups
     }
+    is_sketched = any(group.support == SKETCHED_VOCABULARY for group in groups)
     holds = {
         "Means are over examples, and lower is better.": is_results,
         f"Mean NLLs per distance. {distance.note}": name == "distance",
@@ -199,23 +192,11 @@ def _notes(
         INTERVALS: True,
         VOCABULARIES: is_results and len(distinct) > 1,
         FAILURES: any(summary.failed for summary in summaries),
-        SKETCHES: is_results
-        and any(summary.group.support == SKETCHED_VOCABULARY for summary in summaries),
+        SKETCHES: is_results and is_sketched,
         FEW: name != "distance" and any(0 < summary.examples < FEWEST for summary in summaries),
         PAPER: has_paper,
     }
     return tuple(note for note, is_true in holds.items() if is_true)
-
-
-def _terms(summaries: Iterable[Summary], measures: Iterable[str]) -> tuple[str, ...]:
-    """The masks, supports and measures of a table, in the order of `TERMS`."""
-    groups = [summary.group for summary in summaries]
-    used = {NAMES[measure] for measure in measures}
-    used |= {name for group in groups for name in (group.mask, group.support)}
-    terms = [term for name, term in TERMS.items() if name in used]
-    if any(group.support not in TERMS for group in groups):
-        terms.append(CANDIDATES)
-    return tuple(terms)
 
 
 def shown_setting(group: Group) -> str:
