@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from unmask.settings import Sketch as Sketch
     from unmask.tables.conditional import DenseLogits as DenseLogits
     from unmask.tables.conditional import FactoredLogits as FactoredLogits
+    from unmask.tables.marginals import MaskedMarginals as MaskedMarginals
     from unmask.tables.pair_tables import PairTables as PairTables
-    from unmask.tables.source import MaskedMarginals as MaskedMarginals
     from unmask.text.cloze import Cloze as Cloze
     from unmask.text.support import Support as Support
 
@@ -97,7 +97,7 @@ _HOMES = {
     "unmask.settings": ("Settings", "Sketch"),
     "unmask.tables.conditional": ("DenseLogits", "FactoredLogits"),
     "unmask.tables.pair_tables": ("PairTables",),
-    "unmask.tables.source": ("MaskedMarginals",),
+    "unmask.tables.marginals": ("MaskedMarginals",),
     "unmask.text.cloze": ("Cloze",),
     "unmask.text.support": ("Support",),
 }

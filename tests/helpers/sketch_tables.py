@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from unmask.tables.conditional import DenseLogits
+from unmask.tables.marginals import MaskedMarginals
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.source import MaskedMarginals
 
 
 def clustered(size: int, seed: int, *, locked: float = 6.0) -> np.ndarray:

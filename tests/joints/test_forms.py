@@ -6,11 +6,12 @@ import torch
 from unmask.errors import MethodError
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Product, Sum
+from unmask.tables.protocol import Tables
 
 SHAPE = (4, 3, 5)
 
 
-class Uniform:
+class Uniform(Tables):
     """Tables of three blanks of which only the shape matters."""
 
     shape, supports, law = SHAPE, (), None
@@ -20,10 +21,6 @@ class Uniform:
 
     def log_given_others(self, outcome, rows=slice(None)):
         return torch.zeros(SHAPE, dtype=torch.float64)[rows]
-
-    # what tables have besides, and a form does not read
-    log_prob_of = log_normalizer = log_given = log_masked = log_given_others
-    has_masked = elicit = holds_all = remember = bar = diagnostics
 
 
 def along(axis: int, size: int | None = None) -> torch.Tensor:

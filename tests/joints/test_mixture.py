@@ -13,9 +13,10 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask.tables.conditional import ConditionalTable
+from unmask.tables.elicited import ElicitedSource
 
 
-class CountingSource:
+class CountingSource(ElicitedSource):
     """A source that counts contexts, and whose whole tables may not be asked for."""
 
     def __init__(self, example: Example) -> None:

@@ -15,9 +15,9 @@ from unmask import Joint, Sketch
 from unmask.constructions import CONSTRUCTIONS, construct
 from unmask.queries.sketched import sketched_joints
 from unmask.tables.conditional import DenseLogits
+from unmask.tables.marginals import MaskedMarginals
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.sketch import SketchedPair
-from unmask.tables.source import MaskedMarginals
 
 SKETCHED = ("log-pool",)
 REJECTED = [name for name, one in CONSTRUCTIONS.items() if one.unsketched]

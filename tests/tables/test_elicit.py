@@ -10,7 +10,8 @@ from torch import Tensor
 from unmask import Cloze, MemoryLimitError, NumericsError, Settings, Support, UnmaskError
 from unmask.model.batch_size import in_batches, rows_per_batch, seconds_per_row
 from unmask.model.row_reader import RowReader
-from unmask.tables.elicited import ElicitedSource, masked_distributions
+from unmask.tables.blank_reader import BlankReader
+from unmask.tables.elicited import ElicitedSource
 
 WHOLE = Support.of(f"t{i}" for i in range(VOCABULARY))
 A = Support(torch.tensor([4, 0, 9]), ["t4", "t0", "t9"])
@@ -93,8 +94,8 @@ def test_one_blank_is_renormalised_and_says_what_it_captured():
     model = RememberingLM()
     cloze = Cloze("", (1, 5, MASK, 7), (2,))
     reader = RowReader(model, Settings())
-    ((whole, everything),) = masked_distributions(reader, cloze, [WHOLE])
-    ((part, captured),) = masked_distributions(reader, cloze, [A])
+    ((whole, everything),) = BlankReader(reader, cloze, [WHOLE]).all_masked()
+    ((part, captured),) = BlankReader(reader, cloze, [A]).all_masked()
     assert reader.forward_passes == 2
     mass = float(whole[A.ids].exp().sum())
     assert everything == pytest.approx(1)
@@ -242,5 +243,6 @@ def test_single_rows_with_a_number_that_is_not_finite_are_refused(value: float):
         source(model).masked()
     with pytest.raises(NumericsError, match="not finite"):
         source(model).log_rows(([MASK], ()))
+    one = BlankReader(RowReader(model, Settings()), Cloze("", CLOZE.ids, (4,)), [WHOLE])
     with pytest.raises(NumericsError, match="not finite"):
-        masked_distributions(RowReader(model, Settings()), Cloze("", CLOZE.ids, (4,)), [WHOLE])
+        one.all_masked()

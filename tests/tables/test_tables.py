@@ -16,7 +16,7 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask.model.row_reader import Outcomes
-from unmask.tables.source import MaskedMarginals
+from unmask.tables.marginals import MaskedMarginals
 
 
 def elicited(*, factored: bool = True, **options: int) -> unmask.PairTables:

@@ -19,7 +19,8 @@ from unmask.joints.engine import Engine, Scored
 from unmask.lazy import computed_once
 from unmask.logspace import draw, row_blocks
 from unmask.tables.beams import search
-from unmask.tables.blank_reader import EMPTY, BlankReader, distinct, with_filled
+from unmask.tables.blank_reader import BlankReader, distinct, with_filled
+from unmask.tables.contexts import EMPTY
 from unmask.tables.sizes import ALL_ORDERS_UP_TO, DRAWN_ORDERS, most_candidates
 
 # blanks that are filled before another
@@ -58,7 +59,7 @@ class LazyOrders(Engine):
         size = self._reader.model.vocabulary_size
         if all(axis.is_whole(size) for axis in self._reader.supports):
             return None
-        return self._reader.masked_mass()
+        return [mass for _, mass in self._reader.all_masked()]
 
     @property
     def log_normalizer(self) -> float:
@@ -98,6 +99,7 @@ class LazyOrders(Engine):
         starts = torch.searchsorted(where[by_row], torch.arange(len(rows) + 1))
 
         def use(which: Tensor, blank: int, log_p: Tensor) -> None:
+            log_p = log_p.cpu()
             for k, row in enumerate(which.tolist()):
                 mine = by_row[starts[row] : starts[row + 1]]
                 log_given[mine, blank] = log_p[k, fills[owner[mine], blank]]
@@ -129,6 +131,7 @@ class LazyOrders(Engine):
         wanted[where, blank] = True
 
         def use(which: Tensor, read: int, log_p: Tensor) -> None:
+            log_p = log_p.cpu()
             mine = torch.nonzero((blank == read) & torch.isin(where, which))[:, 0]
             for k, row in enumerate(which.tolist()):
                 drawn = mine[where[mine] == row]

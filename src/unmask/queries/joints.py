@@ -36,7 +36,7 @@ from unmask.settings import Settings, Sketch
 from unmask.tables.beams import growing_rows
 from unmask.tables.blank_reader import BlankReader
 from unmask.tables.candidate_tables import CandidateTables
-from unmask.tables.elicited import ElicitedSource, masked_distributions
+from unmask.tables.elicited import ElicitedSource
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import (
     affordable_size,
@@ -149,13 +149,14 @@ def build_joints(request: JointRequest, model: MaskedLM, whole: Support) -> dict
     facts = {**request.provenance, **axes.diagnostics}
     reader = RowReader(model, request.settings, forward_passes=axes.forward_passes)
     if request.blanks == 1:
-        return dict.fromkeys(request.methods, _own_distribution(cloze, reader, supports, facts))
+        own = _own_distribution(BlankReader(reader, cloze, supports, facts))
+        return dict.fromkeys(request.methods, own)
     for name, options in request.methods.items():
         construction(name).check_axes(options, supports)
     if request.is_scored_by_fills(tuple(map(len, supports))):
         (method,) = request.methods
-        fills, facts = LazyOrders(BlankReader(reader, cloze, supports)), facts | _length(cloze)
-        return {method: Joint(fills, supports, method=method, diagnostics=facts)}
+        engine, length = LazyOrders(BlankReader(reader, cloze, supports)), {"length": len(cloze)}
+        return {method: Joint(engine, supports, method=method, diagnostics=facts | length)}
     if request.blanks > 2:
         return _elicited_joints(request, reader, CandidateTables(reader, cloze, supports, facts))
     pair = PairTables(ElicitedSource(reader, cloze, supports, facts), request.settings)
@@ -184,18 +185,12 @@ def _elicited_joints(
     return {name: build(name, tables, options) for name, options in request.methods.items()}
 
 
-def _own_distribution(
-    cloze: Cloze, reader: RowReader, axes: tuple[Support, ...], provenance: Mapping[str, object]
-) -> Joint:
+def _own_distribution(reader: BlankReader) -> Joint:
     """The model's distribution at a single blank: there is nothing to construct."""
-    ((log_p, captured),) = masked_distributions(reader, cloze, axes)
-    facts = {"forward_passes": reader.forward_passes, "captured_mass": [captured]}
-    facts = {**provenance, **facts, **_length(cloze)}
-    return Joint(Engine.of_table(log_p), axes, method="mlm", diagnostics=facts)
-
-
-def _length(cloze: Cloze) -> dict[str, object]:
-    return {"length": len(cloze)}
+    ((log_p, captured),) = reader.all_masked()
+    did = {"forward_passes": reader.forward_passes, "captured_mass": [captured]}
+    facts = {**reader.provenance, **did, "length": len(reader.cloze)}
+    return Joint(Engine.of_table(log_p), reader.supports, method="mlm", diagnostics=facts)
 
 
 # --- what they cost ----------------------------------------------------------------------------

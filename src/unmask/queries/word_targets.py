@@ -24,7 +24,6 @@ from unmask.printable import listed, quoted
 from unmask.queries.joint_model import JointModel
 from unmask.settings import Settings
 from unmask.tables.blank_reader import BlankReader
-from unmask.tables.elicited import masked_distributions
 from unmask.tables.proposals import choose_axes
 from unmask.tables.sizes import rows_of_a_fill
 from unmask.text.candidates import check_blanks
@@ -175,10 +174,11 @@ def _log_probs(
 ) -> Float[Tensor, " fills"]:
     positions, reader = len(cloze.positions), RowReader(lm.model, settings)
     whole = (lm.support(),) * positions
+    blanks = BlankReader(reader, cloze, whole)
     if construction(method).without_tables({}) or positions == 1:
-        return LazyOrders(BlankReader(reader, cloze, whole)).scores_of(ids)
+        return LazyOrders(blanks).scores_of(ids)
     if method == "mlm":
-        masked = masked_distributions(reader, cloze, whole)
+        masked = blanks.all_masked()
         each = [log_p.cpu()[ids[:, blank]] for blank, (log_p, _) in enumerate(masked)]
         return torch.stack(each).sum(dim=0)
     if positions > 2:

@@ -7,7 +7,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.logspace import highest
-from unmask.tables.blank_reader import EMPTY, BlankReader
+from unmask.tables.blank_reader import BlankReader
+from unmask.tables.contexts import EMPTY
 from unmask.text.support import Support
 
 # contexts a beam keeps while candidates are grown, and the part that full masking has in the end:
@@ -94,6 +95,7 @@ class _Beam:
         tokens = torch.empty(len(self.fills), per_row, dtype=torch.long)
 
         def use(which: Tensor, _: int, log_p: Tensor) -> None:
+            log_p = log_p.cpu()
             if mass is not None:
                 mass.add_(weights[which] @ log_p.exp())
             # a few of each row suffice

@@ -3,32 +3,42 @@
 Rows need not have the same blanks filled, so all that is needed at once runs in one batch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmask.lazy import computed_once
-from unmask.model.row_reader import Outcomes, RowReader, UseDistributions
-from unmask.tables.elicited import masked_distributions
+from unmask.model.row_reader import Outcomes, RowReader, UseDistributions, log_mass
+from unmask.tables.contexts import EMPTY
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
-
-EMPTY = -1  # the place of a blank that is masked
 
 
 class BlankReader:
     """Reads a model at the blanks of one text, and counts the forward passes."""
 
-    def __init__(self, reader: RowReader, cloze: Cloze, supports: tuple[Support, ...]) -> None:
-        self.reader, self.model = reader, reader.model
-        self.cloze, self.supports = cloze, supports
+    def __init__(
+        self,
+        reader: RowReader,
+        cloze: Cloze,
+        supports: Sequence[Support],
+        provenance: Mapping[str, object] | None = None,
+    ) -> None:
+        self.reader, self.model, self.cloze = reader, reader.model, cloze
+        self.supports, self.shape = tuple(supports), tuple(map(len, supports))
+        self.provenance = dict(provenance or {})
 
     @property
     def forward_passes(self) -> int:
         """How many forward passes have run."""
         return self.reader.forward_passes
+
+    def diagnostics(self) -> dict[str, object]:
+        """Model, text, and number of forward passes so far."""
+        facts = {"forward_passes": self.forward_passes, "length": len(self.cloze)}
+        return {**self.provenance, **facts}
 
     def read(
         self,
@@ -38,29 +48,37 @@ class BlankReader:
         wanted: Bool[Tensor, "rows blanks"] | None = None,
         what: str = "filling blanks",
     ) -> None:
-        """Show `use` the log-probabilities at masked blanks of every row, in float64 on the CPU.
+        """Show `use` the log-probabilities at masked blanks of every row, in float64.
 
         Places stand on the supports, `EMPTY` where a blank is masked; `wanted` says which of those
         are of interest, all by default.
         """
         self.reader.distributions(
-            self._ids(places),
+            self.rows(places),
             torch.tensor(self.cloze.positions).expand(len(places), -1),
             (places == EMPTY) if wanted is None else wanted,
-            self._outcomes,
-            lambda which, blank, log_p: use(which, blank, log_p.cpu()),
+            self.outcomes,
+            use,
             what=what,
         )
 
-    def masked_mass(self) -> list[float]:
-        """How much of the fully masked distribution the support of each blank holds: one row."""
-        return [mass for _, mass in masked_distributions(self.reader, self.cloze, self.supports)]
+    def all_masked(self) -> list[tuple[Float[Tensor, " size"], float]]:
+        """Every blank's distribution with all of them masked, and the mass its support holds."""
+        ids, positions = self.cloze.ids, self.cloze.positions
+        readouts = self.reader.one(ids, positions, what="all blanks masked")
+        every = Outcomes.every(self.model)
+        return [
+            (own.log_probs(one)[0], float(log_mass(one, own, every).exp()))
+            for own, one in zip(self.outcomes, readouts[:, None], strict=True)
+        ]
 
     @computed_once
-    def _outcomes(self) -> list[Outcomes]:
+    def outcomes(self) -> list[Outcomes]:
+        """What is read of each blank."""
         return Outcomes.of_each(self.model, self.supports)
 
-    def _ids(self, places: Int[Tensor, "rows blanks"]) -> Int[Tensor, "rows length"]:
+    def rows(self, places: Int[Tensor, "rows blanks"]) -> Int[Tensor, "rows length"]:
+        """The ids of the text with tokens written into the blanks that are not masked."""
         ids = torch.tensor([self.cloze.ids]).repeat(len(places), 1)
         for blank, (position, support) in enumerate(
             zip(self.cloze.positions, self.supports, strict=True)

@@ -5,19 +5,18 @@ blanks; how much of the model's mass that is, is kept beside them. Knows the `Ma
 and nothing of transformers.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from unmask.lazy import computed_once
 from unmask.logspace import row_blocks
 from unmask.model.row_reader import Outcomes, RowReader, log_mass, require_finite
-from unmask.progress import Bar, bar
-from unmask.tables.contexts import MASKED, Contexts, given, given_all_others
+from unmask.tables.blank_reader import BlankReader
+from unmask.tables.contexts import Contexts, given, given_all_others
 from unmask.tables.law import Law
-from unmask.tables.protocol import EVERY_ROW
+from unmask.tables.protocol import EVERY_ROW, Tables
 from unmask.tables.sizes import check_fits
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -26,7 +25,7 @@ from unmask.text.support import Support
 _CELLS = 2**22
 
 
-class CandidateTables:
+class CandidateTables(BlankReader, Tables):
     """The conditionals of several blanks, given candidates for the others."""
 
     def __init__(
@@ -36,15 +35,13 @@ class CandidateTables:
         supports: tuple[Support, ...],
         provenance: Mapping[str, object] | None = None,
     ) -> None:
-        self.reader, self.supports, self.blanks = reader, supports, len(supports)
-        self.shape = tuple(map(len, supports))
-        self._model, self._cloze = reader.model, cloze
-        self._provenance = dict(provenance or {})
+        super().__init__(reader, cloze, supports, provenance)
+        self.settings, self.blanks = reader.settings, len(supports)
         self._logits: dict[tuple[Contexts, int], Tensor] = {}
         self._log_mass: dict[tuple[Contexts, int], Tensor] = {}
         self._remembered: dict[str, object] = {}
         self.law: Law | None = None
-        check_fits(self.shape, reader.settings.memory_limit)
+        check_fits(self.shape, self.settings.memory_limit)
 
     def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
         """Run the model for the whole tables of some blanks, and with every blank masked."""
@@ -78,14 +75,6 @@ class CandidateTables:
         """log q(x_t | contexts) over the candidates of blank t."""
         return torch.log_softmax(self._read(contexts, outcome), dim=outcome)
 
-    def masked_mass(self) -> list[float]:
-        """How much of the fully masked distribution the candidates of each blank hold."""
-        contexts = given(self.blanks, ())
-        self._read(contexts, 0)
-        return [
-            min(1.0, float(self._log_mass[contexts, t].exp().reshape(()))) for t in contexts.read
-        ]
-
     def mass_given_others(self, log_joint: Float[Tensor, "*shape"]) -> list[float] | None:
         """The part of the model's conditionals on the candidates, where the joint expects them.
 
@@ -100,12 +89,6 @@ class CandidateTables:
             masses.append(min(1.0, float((log_weight + log_mass).exp().sum())))
         return masses
 
-    def remember(self, name: str, compute: Callable[[], object]) -> object:
-        """What was computed from these tables under this name, or is now: once for all joints."""
-        if name not in self._remembered:
-            self._remembered[name] = compute()
-        return self._remembered[name]
-
     def holds_all(self) -> bool:
         """Whether every blank has been read under all the others."""
         return all(
@@ -114,14 +97,11 @@ class CandidateTables:
 
     def diagnostics(self) -> dict[str, object]:
         """Model, text, forward passes so far, and what the candidates leave out."""
-        captured = self.masked_mass()
-        return {
-            **self._provenance,
-            "forward_passes": self.reader.forward_passes,
-            "length": len(self._cloze),
-            "candidates": list(self.shape),
-            "captured_mass": captured,
-        }
+        contexts = given(self.blanks, ())
+        # before the passes are counted
+        self._read(contexts, 0)
+        held = [min(1.0, float(self._log_mass[contexts, t].exp())) for t in range(self.blanks)]
+        return {**super().diagnostics(), "candidates": list(self.shape), "captured_mass": held}
 
     def _read(self, contexts: Contexts, outcome: int) -> Float[Tensor, "..."]:
         """Logits over the candidates of a masked blank, in float64."""
@@ -144,13 +124,13 @@ class CandidateTables:
 
     def _elicit(self, contexts: Contexts) -> None:
         """Run every row of some contexts, and keep the values at their masked blanks."""
-        tokens = contexts.tokens(self.supports, self._model.mask_id)
+        places, shape = contexts.places(self.shape), contexts.shape(self.shape)
         # on the CPU wherever the model runs: tables over candidates are small
         flat = {
-            t: torch.empty(len(tokens), self.shape[t], dtype=torch.float64) for t in contexts.read
+            t: torch.empty(len(places), self.shape[t], dtype=torch.float64) for t in contexts.read
         }
-        held = {t: torch.empty(len(tokens), dtype=torch.float64) for t in flat}
-        every = Outcomes.every(self._model)
+        held = {t: torch.empty(len(places), dtype=torch.float64) for t in flat}
+        every = Outcomes.every(self.model)
 
         def keep(batch: slice, readouts: Tensor) -> None:
             for k, t in enumerate(contexts.read):
@@ -158,35 +138,14 @@ class CandidateTables:
                 for some in row_blocks(len(readouts), every.size, _CELLS):
                     where = slice(batch.start + some.start, batch.start + some.stop)
                     read = readouts[some, k]
-                    flat[t][where] = self._outcomes[t].logits(read).double()
-                    held[t][where] = log_mass(read, self._outcomes[t], every)
+                    flat[t][where] = self.outcomes[t].logits(read).double()
+                    held[t][where] = log_mass(read, self.outcomes[t], every)
 
-        self.reader.each_batch(
-            self._ids(tokens),
-            [self._cloze.positions[t] for t in contexts.read],
-            keep,
-            what=self._what(contexts),
-        )
-        for t in contexts.read:
-            where = contexts.shape(self.shape)
-            require_finite(torch.isfinite(flat[t]).all())
-            self._logits[contexts, t] = flat[t].reshape(*where, -1).movedim(-1, t).squeeze(t + 1)
-            self._log_mass[contexts, t] = held[t].reshape(where)
-
-    @computed_once
-    def _outcomes(self) -> list[Outcomes]:
-        return Outcomes.of_each(self._model, self.supports)
-
-    def _ids(self, tokens: Tensor) -> Int[Tensor, "rows length"]:
-        ids = torch.tensor([self._cloze.ids]).repeat(len(tokens), 1)
-        ids[:, list(self._cloze.positions)] = tokens
-        return ids
-
-    def _what(self, contexts: Contexts) -> str:
         read = " and ".join(map(str, contexts.read))
-        given = sum(content != MASKED for content in contexts.contents)
-        return f"blank {read} given {given} others"
-
-    def bar(self, what: str, passes: int | None = None) -> Bar:
-        """What counts the sweeps of work that reads the tables many times."""
-        return bar(what, unit="pass", total=passes, shown=self.reader.settings.progress)
+        positions = [self.cloze.positions[t] for t in contexts.read]
+        what = f"blank {read} given {self.blanks - len(positions)} others"
+        self.reader.each_batch(self.rows(places), positions, keep, what=what)
+        for t in contexts.read:
+            require_finite(torch.isfinite(flat[t]).all())
+            self._logits[contexts, t] = flat[t].reshape(*shape, -1).movedim(-1, t).squeeze(t + 1)
+            self._log_mass[contexts, t] = held[t].reshape(shape)

@@ -5,7 +5,6 @@ never expanded whole unless a caller asks for `dense()`.
 Knows nothing of models: a table may come from a forward pass, a file or a test.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -126,10 +125,6 @@ class ConditionalTable:
     def log_prob_at(self, context: int) -> Float[Tensor, " outcomes"]:
         """The whole distribution given one context."""
         return self._line(context, of_row=self.given == "a") - self.log_normalizer[context]
-
-    def log_prob_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts outcomes"]:
-        """The whole distribution given each of some contexts, a row each."""
-        return torch.stack([self.log_prob_at(context) for context in contexts])
 
     def log_prob_of(self, outcome: int) -> Float[Tensor, " contexts"]:
         """How likely each context makes one outcome."""

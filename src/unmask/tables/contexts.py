@@ -1,29 +1,21 @@
 """The contents of the blanks while others are read: the rows of the model behind a table."""
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
+from typing import Final, Literal
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from unmask.text.support import Support
-
-
-class Unfixed(Enum):
-    """A blank that takes each of its candidates in turn, or stays masked and can be read."""
-
-    FREE = "free"
-    MASKED = "masked"
-
-
-FREE, MASKED = Unfixed.FREE, Unfixed.MASKED
-
+# a blank that takes each of its candidates in turn, and one that stays masked and can be read
+FREE: Final = "free"
+MASKED: Final = "masked"
 # a place on the blank's support holds that one token
-Content = Unfixed | int
+Content = int | Literal["free", "masked"]
+
+EMPTY = -1  # the place of a blank that is masked
 
 
 @dataclass(frozen=True)
@@ -44,23 +36,13 @@ class Contexts:
             for size, content in zip(sizes, self.contents, strict=True)
         )
 
-    def rows(self, sizes: Sequence[int]) -> int:
-        """How many rows of the model these are."""
-        return math.prod(self.shape(sizes))
-
-    def tokens(self, supports: Sequence[Support], mask_id: int) -> Int[Tensor, "rows blanks"]:
-        """The token of each blank in every row, the last blank varying fastest."""
-        choices = [
-            _tokens(content, support, mask_id)
-            for support, content in zip(supports, self.contents, strict=True)
+    def places(self, sizes: Sequence[int]) -> Int[Tensor, "rows blanks"]:
+        """The place of each blank on its support in every row, the last blank varying fastest."""
+        each = [
+            range(size) if content == FREE else [EMPTY if content == MASKED else content]
+            for size, content in zip(sizes, self.contents, strict=True)
         ]
-        return torch.tensor(list(itertools.product(*choices)), dtype=torch.long)
-
-
-def _tokens(content: Content, support: Support, mask_id: int) -> list[int]:
-    if isinstance(content, int):
-        return [int(support.ids[content])]
-    return [mask_id] if content == MASKED else [int(token) for token in support.ids]
+        return torch.tensor(list(itertools.product(*each)), dtype=torch.long)
 
 
 def given_all_others(blanks: int, outcome: int) -> Contexts:

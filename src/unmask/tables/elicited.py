@@ -5,53 +5,31 @@ protocol and nothing of transformers.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import MemoryLimitError
-from unmask.lazy import computed_once
 from unmask.model.devices import for_float64
-from unmask.model.row_reader import Outcomes, RowReader, log_mass
 from unmask.printable import readable_bytes
+from unmask.tables.blank_reader import BlankReader
 from unmask.tables.conditional import ConditionalTable, DenseLogits, FactoredLogits
-from unmask.tables.source import MaskedMarginals
+from unmask.tables.contexts import EMPTY
+from unmask.tables.marginals import MaskedMarginals
 from unmask.tables.storage import Storage, choose_storage
-from unmask.text.cloze import Cloze
-from unmask.text.support import Support
 
 
-class ElicitedSource:
-    """A table source that runs the model, and counts the forward passes."""
+class ElicitedSource(BlankReader):
+    """Where tables of two blanks come from: only what a construction needs is read, each once."""
 
-    def __init__(
-        self,
-        reader: RowReader,
-        cloze: Cloze,
-        supports: Sequence[Support],
-        provenance: Mapping[str, object] | None = None,
-    ) -> None:
-        first, second = supports
-        self.supports = first, second
-        self.shape = len(first), len(second)
-        self.reader, self._model, self._cloze = reader, reader.model, cloze
-        self._provenance = dict(provenance or {})
-        self._storage: Storage | None = None
-        self._read_contexts = False
-        self._row = torch.tensor([cloze.ids])
-
-    @property
-    def forward_passes(self) -> int:
-        """How many forward passes have run."""
-        return self.reader.forward_passes
+    _storage: Storage | None = None
+    _read_contexts = False
 
     def masked(self) -> MaskedMarginals:
         """Both distributions with both blanks masked: one row."""
-        (log_a, mass_a), (log_b, mass_b) = masked_distributions(
-            self.reader, self._cloze, self.supports
-        )
+        (log_a, mass_a), (log_b, mass_b) = self.all_masked()
         return MaskedMarginals(log_a, log_b, (mass_a, mass_b))
 
     def diagnostics(self) -> dict[str, object]:
@@ -61,18 +39,13 @@ class ElicitedSource:
         """
         tried = self.reader.batch_size
         size = {} if tried is None or not self._read_contexts else {"batch_size": tried}
-        return {
-            **self._provenance,
-            "forward_passes": self.reader.forward_passes,
-            "length": len(self._cloze),
-            **size,
-            **({"tables_because": self._storage.why} if self._storage else {}),
-        }
+        why = {"tables_because": self._storage.why} if self._storage else {}
+        return {**super().diagnostics(), **size, **why}
 
     def table(self, outcome: int) -> ConditionalTable:
         """One blank read under every token of the other."""
-        contexts, embedding = self.supports[1 - outcome].ids, self._model.output_embedding
-        device, outcomes, width = for_float64(self._model.device), None, None
+        contexts, embedding = self.supports[1 - outcome].ids, self.model.output_embedding
+        device, outcomes, width = for_float64(self.model.device), None, None
         shape, settings = self.shape, self.reader.settings
         if embedding is None:
             if (needed := 8 * math.prod(shape)) > settings.memory_limit:
@@ -83,7 +56,7 @@ class ElicitedSource:
                 )
             values = torch.empty(shape, device=device)
             by_context = values.T if outcome == 0 else values
-            outcomes = self.supports[outcome].ids.to(self._model.device)
+            outcomes = self.supports[outcome].ids.to(self.model.device)
         else:
             width = embedding.weight.shape[1]
             by_context = torch.empty(len(contexts), width, device=device)
@@ -93,13 +66,13 @@ class ElicitedSource:
             by_context[batch] = read if outcomes is None else read[:, outcomes]
 
         # half the memory of what the model reads: as many rows as there are tokens
-        rows = self._row.int().repeat(len(contexts), 1)
-        rows[:, self._cloze.positions[1 - outcome]] = contexts.int()
+        rows = torch.tensor([self.cloze.ids], dtype=torch.int32).repeat(len(contexts), 1)
+        rows[:, self.cloze.positions[1 - outcome]] = contexts.int()
 
         self._read_contexts = True
         self.reader.each_batch(
             rows,
-            [self._cloze.positions[outcome]],
+            [self.cloze.positions[outcome]],
             keep,
             what=f"blank {outcome} given blank {1 - outcome}",
             # both tables in batches of one size, also where their supports differ
@@ -111,10 +84,10 @@ class ElicitedSource:
         return ConditionalTable.from_logits(kept, given="b" if outcome == 0 else "a")
 
     def _factored(self, outcome: int, readouts: Tensor) -> FactoredLogits:
-        embedding = self._model.output_embedding
+        embedding = self.model.output_embedding
         assert embedding is not None
         weight, bias = embedding.weight, embedding.bias
-        if not self.supports[outcome].is_whole(self._model.vocabulary_size):
+        if not self.supports[outcome].is_whole(self.model.vocabulary_size):
             ids = self.supports[outcome].ids.to(weight.device)
             weight, bias = weight[ids], None if bias is None else bias[ids]
         weight = weight.to(readouts.device)
@@ -125,50 +98,19 @@ class ElicitedSource:
 
     def log_rows(self, contexts: Sequence[Sequence[int]]) -> list[Float[Tensor, "contexts size"]]:
         """Of each blank the rows given some tokens of the other, all read in the same batches."""
-        counts = [len(places) for places in contexts]
-        outcome = torch.arange(2).repeat_interleave(torch.tensor(counts))
-        tokens = torch.cat(
-            [
-                axis.ids[torch.tensor(list(places), dtype=torch.long)].cpu()
-                for axis, places in zip(reversed(self.supports), contexts, strict=True)
-            ]
-        )
-        positions = torch.tensor(self._cloze.positions)
-        ids = self._row.repeat(len(tokens), 1)
-        ids[torch.arange(len(tokens)), positions[1 - outcome]] = tokens.long()
-        device = for_float64(self._model.device)
+        first = len(contexts[0])
+        places = torch.full((first + len(contexts[1]), 2), EMPTY)
+        places[:first, 1] = torch.tensor(contexts[0], dtype=torch.long)
+        places[first:, 0] = torch.tensor(contexts[1], dtype=torch.long)
+        device = for_float64(self.model.device)
         rows = [
-            torch.empty(count, size, dtype=torch.float64, device=device)
-            for count, size in zip(counts, self.shape, strict=True)
+            torch.empty(len(given), size, dtype=torch.float64, device=device)
+            for given, size in zip(contexts, self.shape, strict=True)
         ]
 
         def use(which: Tensor, blank: int, log_probs: Tensor) -> None:
-            rows[blank][which - blank * counts[0]] = log_probs
+            rows[blank][which - blank * first] = log_probs
 
         self._read_contexts = True
-        self.reader.distributions(
-            ids,
-            positions.expand(len(tokens), -1),
-            outcome[:, None] == torch.arange(2),
-            self._outcomes,
-            use,
-            what="some contexts of both blanks",
-        )
+        self.read(places, use, what="some contexts of both blanks")
         return rows
-
-    @computed_once
-    def _outcomes(self) -> list[Outcomes]:
-        return Outcomes.of_each(self._model, self.supports)
-
-
-def masked_distributions(
-    reader: RowReader, cloze: Cloze, supports: Sequence[Support]
-) -> list[tuple[Float[Tensor, " size"], float]]:
-    """Every blank's own distribution with all of them masked, and the mass its support holds."""
-    readouts = reader.one(cloze.ids, cloze.positions, what="all blanks masked")
-    each = Outcomes.of_each(reader.model, supports)
-    every = Outcomes.every(reader.model)
-    return [
-        (own.log_probs(one)[0], float(log_mass(one, own, every).exp()))
-        for own, one in zip(each, readouts[:, None], strict=True)
-    ]

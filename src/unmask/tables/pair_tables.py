@@ -4,7 +4,7 @@ Constructions read parts (one table, one row, the doubly masked distributions) a
 supplies them, so that nothing runs that is not used. Knows nothing of models.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from jaxtyping import Float
@@ -14,20 +14,17 @@ from unmask.errors import UnmaskError
 from unmask.lazy import computed_once
 from unmask.logspace import row_blocks
 from unmask.printable import quoted
-from unmask.progress import Bar, bar
 from unmask.settings import DEFAULT_MEMORY_LIMIT, Settings
 from unmask.tables.conditional import ConditionalTable, DenseLogits, Logits
 from unmask.tables.contexts import MASKED, Contexts
+from unmask.tables.elicited import ElicitedSource
 from unmask.tables.law import Law
-from unmask.tables.protocol import EVERY_ROW
-from unmask.tables.source import MaskedMarginals, TableSource
+from unmask.tables.marginals import MaskedMarginals
+from unmask.tables.protocol import EVERY_ROW, Tables
 from unmask.text.support import Support
 
-# seconds before a bar appears: short runs need none
-_BAR_DELAY = 2.0
 
-
-class PairTables:
+class PairTables(Tables):
     """Both conditional tables of a pair of blanks, read from a source as they are needed.
 
     Examples:
@@ -36,7 +33,7 @@ class PairTables:
     """
 
     def __init__(
-        self, source: TableSource | Sequence[Support], settings: Settings | None = None
+        self, source: ElicitedSource | Sequence[Support], settings: Settings | None = None
     ) -> None:
         """Tables to be read from a source; with supports in its place, tables yet to be given."""
         self.source = None if isinstance(source, Sequence) else source
@@ -209,7 +206,7 @@ class PairTables:
             rows = self.source.log_rows(unread)
         for t, table in self._elicited.items():
             if contexts[t]:
-                rows[t] = table.log_prob_given(contexts[t])
+                rows[t] = torch.stack([table.log_prob_at(context) for context in contexts[t]])
         return rows
 
     def memory_left(self) -> int:
@@ -220,19 +217,9 @@ class PairTables:
         copied = sum(getattr(kept, "nbytes", 0) for kept in self._remembered.values())
         return self.memory_limit - dense - copied
 
-    def remember(self, name: str, compute: Callable[[], object]) -> object:
-        """What was computed from these tables under this name, or is now: once for all joints."""
-        if name not in self._remembered:
-            self._remembered[name] = compute()
-        return self._remembered[name]
-
     def blocks(self) -> list[slice]:
         """The row blocks of a streaming pass."""
         return row_blocks(*self.shape)
-
-    def bar(self, what: str, passes: int | None = None) -> Bar:
-        """What counts the passes of work that reads the tables many times."""
-        return bar(what, unit="pass", total=passes, shown=self.settings.progress, delay=_BAR_DELAY)
 
     def dense(self) -> "PairTables":
         """The same tables with every cell in memory: 8 bytes x V x V."""

@@ -10,30 +10,30 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.progress import Bar
+from unmask.progress import Bar, bar
+from unmask.settings import Settings
 from unmask.tables.contexts import Contexts
 from unmask.tables.law import Law
 from unmask.text.support import Support
 
 EVERY_ROW = slice(None)
+# seconds before a bar appears: short runs need none
+_BAR_DELAY = 2.0
 
 
 @runtime_checkable
 class Tables(Protocol):
     """The conditionals of each blank, given tokens for the others.
 
-    `law` is their stationary law, once it is known: solved, or estimated with a sketch.
+    `supports` are the tokens of every blank and `shape` says how many they are. `law` is the
+    stationary law of the conditionals, once it is known: solved, or estimated with a sketch.
     """
 
+    supports: tuple[Support, ...]
+    shape: tuple[int, ...]
+    settings: Settings
     law: Law | None
-
-    @property
-    def supports(self) -> tuple[Support, ...]:
-        """The tokens of every blank."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """How many tokens each blank ranges over."""
+    _remembered: dict[str, object]
 
     def log_given_others(self, outcome: int, rows: slice = EVERY_ROW) -> Float[Tensor, "..."]:
         """log q(x_t | all other blanks), for some rows of the first axis."""
@@ -61,9 +61,13 @@ class Tables(Protocol):
 
     def remember(self, name: str, compute: Callable[[], object]) -> object:
         """What was computed from these tables under this name, or is now: once for all joints."""
+        if name not in self._remembered:
+            self._remembered[name] = compute()
+        return self._remembered[name]
 
     def bar(self, what: str, passes: int | None = None) -> Bar:
         """What counts the sweeps of work that reads the tables many times."""
+        return bar(what, unit="pass", total=passes, shown=self.settings.progress, delay=_BAR_DELAY)
 
     def diagnostics(self) -> dict[str, object]:
         """How the tables are kept and what they have cost."""

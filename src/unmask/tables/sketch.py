@@ -28,10 +28,10 @@ from unmask.lazy import computed_once
 from unmask.logspace import highest
 from unmask.tables.conditional import DenseLogits
 from unmask.tables.law import Law
+from unmask.tables.marginals import MaskedMarginals
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.sampled import Entropies, Sampled, row_entropies
 from unmask.tables.side import Side
-from unmask.tables.source import MaskedMarginals
 from unmask.text.support import Support
 
 # contexts per blank of the first sweep, by which the others are proposed

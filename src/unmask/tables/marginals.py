@@ -1,19 +1,12 @@
-"""Where conditional tables come from: only what a construction needs is read.
+"""The two distributions of a pair of blanks with both masked. Knows nothing of models."""
 
-Knows nothing of models.
-"""
-
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import UnmaskError
-from unmask.tables.conditional import ConditionalTable
-from unmask.text.support import Support
 
 # how far a log total may be from zero: float32 log-softmax over a large vocabulary is 1e-5 off
 _NORMALISED = 1e-3
@@ -45,23 +38,3 @@ class MaskedMarginals:
                 f"{float(totals[0].exp()):.3g} and {float(totals[1].exp()):.3g}"
             )
         return MaskedMarginals(each[0] - totals[0], each[1] - totals[1], self.captured)
-
-
-class TableSource(Protocol):
-    """Where tables come from: only what a construction needs is read, each part once."""
-
-    @property
-    def supports(self) -> tuple[Support, Support]:
-        """The tokens of both axes."""
-
-    def table(self, outcome: int) -> ConditionalTable:
-        """The table of one blank: q(a | b), or q(b | a)."""
-
-    def masked(self) -> MaskedMarginals:
-        """The doubly masked distributions."""
-
-    def log_rows(self, contexts: Sequence[Sequence[int]]) -> list[Float[Tensor, "contexts size"]]:
-        """Of each blank the rows given some tokens of the other, without the rest of the tables."""
-
-    def diagnostics(self) -> dict[str, object]:
-        """What has been run so far."""
