@@ -29,12 +29,8 @@ class Weighted:
         self.form, self.sampled = form, sampled
         self._terms = [_Term.of(product, sampled) for product in _products(form)]
 
-    def is_independent(self) -> bool:
-        """Whether the blanks are independent of each other: no table matters."""
-        return isinstance(self.form, Product) and not any(self.form.powers)
-
     @computed_once
-    def _log_sums(self) -> tuple[Vectors, Vectors]:
+    def log_sums(self) -> tuple[Vectors, Vectors]:
         """Unnormalised masses of each blank's tokens."""
         each = [term.log_sums() for term in self._terms]
         first, second = (torch.stack(sums).logsumexp(dim=0) for sums in zip(*each, strict=True))
@@ -43,11 +39,16 @@ class Weighted:
     @computed_once
     def log_normalizers(self) -> Numbers:
         """The logarithms of the sums of all exponentiated scores."""
-        return self._log_sums[0].logsumexp(dim=1)
+        return self.log_sums[0].logsumexp(dim=1)
 
     def scores(self, number: int) -> Table:
         """The unnormalised log masses of all cells, under one weighting."""
         return torch.stack([term.scores(number) for term in self._terms]).logsumexp(dim=0)
+
+    def log_table(self, number: int) -> Table:
+        """Log-probabilities of all pairs of tokens under one weighting, each on its own."""
+        log_a, log_b = (log[number] for log in self.sampled.log_weights)
+        return self.scores(number) - self.log_normalizers[number] - log_a[:, None] - log_b
 
     def log_probs(self, cells: Int[Tensor, "cells 2"]) -> Float[Tensor, "weightings cells"]:
         """Log-probabilities of pairs of tokens, each on its own and not for what it represents."""
@@ -57,7 +58,7 @@ class Weighted:
 
     def log_marginals(self, blank: int) -> Vectors:
         """Log-probabilities of one blank's tokens."""
-        log_masses = self._log_sums[blank] - self.log_normalizers[:, None]
+        log_masses = self.log_sums[blank] - self.log_normalizers[:, None]
         return log_masses - self.sampled.log_weights[blank]
 
     def log_conditionals(self, blank: int, place: int) -> Vectors:
@@ -73,7 +74,7 @@ class Weighted:
     def entropies(self) -> Entropies:
         """Of each blank and of both, in nats, from the cells."""
         spread, each = [], []
-        for sums, log_weights in zip(self._log_sums, self.sampled.log_weights, strict=True):
+        for sums, log_weights in zip(self.log_sums, self.sampled.log_weights, strict=True):
             log_masses = sums - self.log_normalizers[:, None]
             masses = log_masses.exp()
             # the mass of a token is spread over as many as it stands for

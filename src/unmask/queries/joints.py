@@ -94,11 +94,11 @@ def joint_request(
     cloze: Cloze,
     methods: Mapping[str, Given],
     support: object,
-    settings: Settings | None,
+    settings: Settings,
     provenance: Mapping[str, object],
 ) -> JointRequest:
     """Constructions that were checked, of a text; raises where its blanks or support do not fit."""
-    blanks, settings = len(cloze.positions), settings or Settings()
+    blanks = len(cloze.positions)
     request = JointRequest(cloze, blanks, methods, support, settings, provenance)
     if isinstance(support, Sketch) and blanks == 2:
         check_sketched(list(methods))
@@ -153,7 +153,7 @@ def build_joints(request: JointRequest, model: MaskedLM, whole: Support) -> dict
         return dict.fromkeys(request.methods, own)
     for name, options in request.methods.items():
         construction(name).check_axes(options, supports)
-    if request.is_scored_by_fills(tuple(map(len, supports))):
+    if request.blanks > 2 and request.is_scored_by_fills(tuple(map(len, supports))):
         (method,) = request.methods
         engine, length = LazyOrders(BlankReader(reader, cloze, supports)), {"length": len(cloze)}
         return {method: Joint(engine, supports, method=method, diagnostics=facts | length)}

@@ -16,6 +16,7 @@ from unmask.joints.joint import Joint
 from unmask.joints.sketched import Sketched, spread
 from unmask.joints.weighted import Weighted, missing_entropies
 from unmask.lazy import computed_once
+from unmask.logspace import highest
 from unmask.queries.cost import Cost
 from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
@@ -29,7 +30,7 @@ _FIRST_SIZE, _GROWTH = 100, 1.6
 _FEWEST = 50
 # the fills whose standard errors are held to the precision
 _LISTED = 10
-# tables of pairs of contexts that are held at once
+# tables of pairs of contexts that are held at once: of the law and of J, and of a construction
 _TABLES, _TABLES_PER_METHOD = 12, 3
 
 
@@ -112,8 +113,7 @@ def precise_joints(
         if sketch.precision is None and size < limit:
             continue
         builts = [_Built.of(pair, name, options) for name, options in methods.items()]
-        joints = {built.method: built.joint() for built in builts}
-        error = max(_error(built, joints[built.method], fill) for built in builts)
+        error = max(built.error(fill) for built in builts)
         reached = sketch.precision is None or error <= sketch.precision
         # an error that is small once may be small by luck: it must be small with fresh weights too
         times_reached += reached
@@ -122,7 +122,7 @@ def precise_joints(
     diagnostics = {"standard_error": error, "precision_reached": reached}
     if sketch.precision is None:
         del diagnostics["precision_reached"]
-    return {name: joint.named(name, diagnostics) for name, joint in joints.items()}
+    return {built.method: built.joint(diagnostics) for built in builts}
 
 
 def _sizes(least: int, limit: int) -> Iterator[int]:
@@ -164,28 +164,15 @@ def joints_at(
 
 def _held_bytes(size: int, shape: tuple[int, ...], methods: int) -> int:
     """Rows of the vocabulary in float32, and tables of pairs of contexts in float64."""
-    return 4 * sum(shape) * size + 8 * _tables_held(methods) * size**2
-
-
-def _tables_held(methods: int) -> int:
-    """Tables of pairs of contexts: those of the law and of J, and of every construction."""
-    return _TABLES + _TABLES_PER_METHOD * methods
+    return 4 * sum(shape) * size + 8 * (_TABLES + _TABLES_PER_METHOD * methods) * size**2
 
 
 def _most_contexts(shape: tuple[int, ...], sketch: Sketch, settings: Settings, methods: int) -> int:
     """How many contexts per blank the passes allow, and the memory."""
-    rows, tables = 4 * sum(shape), 8 * _tables_held(methods)
+    rows, tables = 4 * sum(shape), 8 * (_TABLES + _TABLES_PER_METHOD * methods)
     # the largest size whose bytes are within the limit
     root = math.isqrt(rows**2 + 4 * tables * settings.memory_limit)
     return max(2, min((sketch.max_passes - 1) // 2, (root - rows) // (2 * tables)))
-
-
-def _error(built: "_Built", joint: Joint, fill: tuple[int, int] | None) -> float:
-    """The stated error of a fill, or the root mean square of those of the likeliest."""
-    if fill is not None:
-        return float(spread(built.log_probs(fill)))
-    errors = [one.error or 0.0 for one in joint.top(min(_LISTED, math.prod(joint.shape)))]
-    return math.sqrt(math.fsum(error**2 for error in errors) / len(errors))
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +206,7 @@ class _Built:
         weighted = Weighted(form(law, masked, **options), sampled)
         return cls(pair, method, options, probes, weighted, number)
 
-    def joint(self) -> Joint:
+    def joint(self, diagnostics: Mapping[str, object] | None = None) -> Joint:
         """The joint: a table of the masses of its cells."""
         whole, weighted, sampled = self.pair.whole, self.weighted, self.weighted.sampled
         sketch = Sketched(
@@ -232,9 +219,9 @@ class _Built:
             self.summaries,
             weighted,
         )
-        table = weighted.scores(self.number)
+        first, second = (sums[self.number] for sums in weighted.log_sums)
         return Joint(
-            Engine.of_table(table, independent=weighted.is_independent()),
+            Engine.of_table(weighted.scores(self.number), log_marginals=(first, second)),
             self.pair.supports(sampled, self.number),
             method=self.method,
             diagnostics={
@@ -242,22 +229,30 @@ class _Built:
                 "passes": 0,
                 "converged": sampled.is_solved(self.number),
                 "residual": float(sampled.residuals[self.number]),
+                **(diagnostics or {}),
             },
             agreement=self._agreement,
             sketch=sketch,
         )
 
-    def log_probs(self, fill: tuple[int, int]) -> Tensor:
-        """The log-probability of a fill on the axes, under every weighting."""
+    def error(self, fill: tuple[int, int] | None) -> float:
+        """The stated error of a fill, or the root mean square of those of the likeliest."""
         sides = self.weighted.sampled.sides
-        places = [
-            axis.index(token) for axis, token in zip(self.pair.whole.supports, fill, strict=True)
-        ]
-        cell = [
-            int(torch.searchsorted(side.places, place))
-            for side, place in zip(sides, places, strict=True)
-        ]
-        return self.weighted.log_probs(torch.tensor([cell]))[:, 0]
+        if fill is None:
+            log_p = self.weighted.log_table(self.number)
+            cells = torch.stack(torch.unravel_index(highest(log_p.flatten(), _LISTED), log_p.shape))
+        else:
+            places = [
+                axis.index(token)
+                for axis, token in zip(self.pair.whole.supports, fill, strict=True)
+            ]
+            cells = torch.tensor(
+                [
+                    [int(torch.searchsorted(side.places, place))]
+                    for side, place in zip(sides, places, strict=True)
+                ]
+            )
+        return float(spread(self.weighted.log_probs(cells.T)).square().mean().sqrt())
 
     def _agreement(self) -> Agreement | None:
         if not self.pair.sampled().is_solved(self.number):

@@ -16,7 +16,7 @@ from unmask.text.candidates import check_blanks, choose, choose_each
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
-AUTO = "auto"
+AUTO, _SKETCH = "auto", Sketch()
 # so many forward passes are no more than a sketch would take
 _FEW_PASSES = 1_000
 # with fewer candidates per blank, a table leaves out too much to be worth its rows
@@ -39,7 +39,7 @@ class Axes:
 def resolved(spec: object, blanks: int, vocabulary_size: int) -> object:
     """The meaning of "auto" where it has one: a sketch, or a vocabulary that is small."""
     if isinstance(spec, Sketch) and blanks > 2:
-        if replace(spec, seed=0) == Sketch():
+        if replace(spec, seed=0) == _SKETCH:
             # a seed asks for nothing that more blanks lack
             return AUTO
         raise SupportError(
@@ -48,7 +48,7 @@ def resolved(spec: object, blanks: int, vocabulary_size: int) -> object:
         )
     if blanks > 2 or not is_auto(spec):
         return spec
-    return Sketch() if blanks == 2 and 2 * vocabulary_size > _FEW_PASSES else "tokens"
+    return _SKETCH if blanks == 2 and 2 * vocabulary_size > _FEW_PASSES else "tokens"
 
 
 def is_auto(spec: object) -> bool:
