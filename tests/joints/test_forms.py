@@ -34,10 +34,10 @@ def along(axis: int, size: int | None = None) -> torch.Tensor:
     [
         (Product((0.5, 0.5), (along(0), along(1))), "2 powers for 3 blanks"),
         (Product((0.0, 0.0, 0.0), (along(0), along(1))), "depends on blank 2"),
-        (Product((1.0, 1.0, 1.0), (along(0)[..., 0],)), r"shape \(4, 1\)"),
-        (Product((1.0, 1.0, 1.0), (along(0, 2),)), r"shape \(2, 1, 1\)"),
+        (Product((1.0, 1.0, 1.0), (along(0)[..., 0],)), r"of \(4, 1\) for axes"),
+        (Product((1.0, 1.0, 1.0), (along(0, 2),)), r"of \(2, 1, 1\) for axes"),
         (Sum((along(0), along(1))), "2 log_times for 3 blanks"),
-        (Sum((along(0),) * 3, (along(1),) * 2), "2 log_over for 3 blanks"),
+        (Sum((along(1), along(0), along(0)), (along(1),) * 2), "2 log_over for 3 blanks"),
     ],
 )
 def test_a_form_that_does_not_cover_its_axes_is_rejected(form, message):

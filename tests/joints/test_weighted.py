@@ -6,6 +6,7 @@ import pytest
 import torch
 from sketch_tables import clustered, tables_of
 
+from unmask.errors import MethodError
 from unmask.joints.forms import Form, Product, Sum
 from unmask.joints.weighted import Weighted
 from unmask.tables.sampled import Sampled
@@ -46,3 +47,9 @@ def test_entropies_are_those_of_the_cells(form, sampled):
         torch.testing.assert_close(
             weighted.entropies[:, number], torch.stack([*blanks, both]), rtol=1e-9, atol=0
         )
+
+
+def test_a_form_that_does_not_cover_its_blanks_is_rejected(sampled):
+    log_a = sampled.masses[0].log()[:, :, None]
+    with pytest.raises(MethodError, match="depends on blank 1, and no table is read"):
+        Weighted(Product((0.0, 0.0), (log_a,)), sampled).is_independent()

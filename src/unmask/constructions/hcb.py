@@ -1,7 +1,7 @@
 """The Hammersley-Clifford-Besag joint: a walk from a pivot fill to every other."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from unmask.arguments import whole_number
 from unmask.constructions.construction import Construction, Given
@@ -35,7 +35,11 @@ def hcb(
     a', since that of the other blank cancels; `pivot_axis=1` swaps the blanks.
     """
     steps = walked_path(path, pivot_axis, len(tables.shape))
-    places = _pivot_places(tables, pivot, steps)
+    if pivot is None:
+        named = steps[-1:] if len(steps) == 2 else steps
+        places = {t: int(tables.log_masked(t).argmax()) for t in named}
+    else:
+        places = _named(tables.supports, pivot, steps)
     *before, last = steps
     factors = [-tables.log_prob_of(last, places[last])]
     for k, outcome in enumerate(before):
@@ -49,31 +53,23 @@ def hcb(
         if k:
             factors.append(-log_given.narrow(outcome, places[outcome], 1))
     powers = tuple(float(t == last) for t in range(len(steps)))
-    facts = _facts(tables, places, steps)
+    names = [tables.supports[t].names[places[t]] for t in sorted(places)]
+    facts: dict[str, object] = {"pivot": names, "path": list(steps)}
+    if len(steps) == 2:
+        facts = {"pivot": names[0], "pivot_axis": last}
     return form_joint(Product(powers, tuple(factors)), tables, method="hcb", diagnostics=facts)
 
 
-def _facts(tables: Tables, places: Mapping[int, int], steps: Sequence[int]) -> dict[str, object]:
-    names = [tables.supports[t].names[places[t]] for t in sorted(places)]
-    if len(steps) == 2:
-        return {"pivot": names[0], "pivot_axis": steps[-1]}
-    return {"pivot": names, "path": list(steps)}
-
-
-def _pivot_places(tables: Tables, pivot: object, steps: Sequence[int]) -> dict[int, int]:
-    """The place of the pivot by blank: for two blanks, only that of the last of the path."""
-    if pivot is not None:
-        return _given_places(tables.supports, pivot, steps)
-    return {
-        t: int(tables.log_masked(t).argmax()) for t in (steps[-1:] if len(steps) == 2 else steps)
-    }
-
-
-def _given_places(axes: Sequence[Support], pivot: object, steps: Sequence[int]) -> dict[int, int]:
+def _named(axes: Sequence[Support], pivot: object, steps: Sequence[int]) -> dict[int, int]:
+    """The place of a named pivot by blank: for two blanks, only that of the last of the path."""
     if len(steps) == 2:
         return {steps[-1]: axes[steps[-1]].index(pivot)}
     assert isinstance(pivot, Sequence)
     return {t: axes[t].index(pivot[t]) for t in steps}
+
+
+def _steps(options: Given, blanks: int) -> tuple[int, ...]:
+    return walked_path(options.get("path"), options.get("pivot_axis", 0), blanks)
 
 
 def walked_path(path: object, pivot_axis: object, blanks: int) -> tuple[int, ...]:
@@ -92,7 +88,7 @@ def _check(options: Given, blanks: int) -> None:
     pivot, axis = options.get("pivot"), options.get("pivot_axis", 0)
     if whole_number(axis) not in (0, 1):
         raise MethodError(f"pivot_axis is 0 or 1, not {quoted(axis)}")
-    walked_path(options.get("path"), axis, blanks)
+    _steps(options, blanks)
     if options.get("path") is not None and "pivot_axis" in options:
         raise MethodError("path and pivot_axis both set where the walk ends; give one of them")
     single = isinstance(pivot, str) or whole_number(pivot) is not None
@@ -110,13 +106,12 @@ def _check(options: Given, blanks: int) -> None:
 
 def _check_pivot(options: Given, axes: tuple[Support, ...]) -> None:
     """Raise for an unknown pivot before anything is elicited."""
-    steps = walked_path(options.get("path"), options.get("pivot_axis", 0), len(axes))
     if options.get("pivot") is not None:
-        _given_places(axes, options["pivot"], steps)
+        _named(axes, options["pivot"], _steps(options, len(axes)))
 
 
 def _needs(shape: tuple[int, ...], options: Given) -> Needs:
-    steps = walked_path(options.get("path"), options.get("pivot_axis", 0), len(shape))
+    steps = _steps(options, len(shape))
     some = [0] * len(shape)
     for k, outcome in enumerate(steps[:-1]):
         some[outcome] = math.prod(shape[t] for t in steps[:k])

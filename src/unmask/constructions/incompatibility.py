@@ -1,11 +1,13 @@
 """How far to trust a joint: do the model's conditionals describe one distribution at all?"""
 
 import math
+from functools import reduce
 
 import torch
 
 from unmask.errors import NumericsError
 from unmask.joints.agreement import Agreement
+from unmask.logspace import row_blocks
 from unmask.tables.law import Law
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.protocol import Tables
@@ -45,34 +47,26 @@ def _measured(tables: Tables) -> Agreement | None:
         return None
     if law.incompatibility is not None:
         return Agreement(law.incompatibility())
-    if isinstance(tables, PairTables):
-        return Agreement(_of_two(tables, law))
-    return Agreement(_of_several(tables, law), len(tables.shape))
+    return Agreement(_bits(tables, law), len(tables.shape))
 
 
-def _of_several(tables: Tables, law: Law) -> float:
+def _bits(tables: Tables, law: Law) -> float:
     """The Jensen-Shannon divergence of the factorisations, one per blank, over log k.
 
     With k blanks it is at most log2 k bits; divided by that, 1 means the same for any number.
     """
-    each = [tables.log_given_others(t) + log for t, log in enumerate(law.log_others)]
-    middle = torch.stack(each).logsumexp(dim=0) - math.log(len(each))
-    total = 0.0
-    for log_p in each:
-        # a fill that has no mass in float64 adds none
-        part = torch.where(log_p.exp() > 0, log_p.exp() * (log_p - middle), 0.0)
-        total += float(part.sum()) / len(each)
+    count, total = len(tables.shape), 0.0
+    for rows in row_blocks(tables.shape[0], math.prod(tables.shape[1:])):
+        each = [
+            tables.log_given_others(t, rows) + (log if len(log) == 1 else log[rows])
+            for t, log in enumerate(law.log_others)
+        ]
+        middle = reduce(torch.logaddexp, each) - math.log(count)
+        for log_p in each:
+            # a fill that has no mass in float64 adds none
+            part = torch.where(log_p.exp() > 0, log_p.exp() * (log_p - middle), 0.0)
+            total += float(part.sum()) / count
     if not math.isfinite(total):
         raise NumericsError("the conditionals' factorisations left the range of float64")
-    return min(1.0, max(0.0, total / math.log(len(each))))
-
-
-def _of_two(tables: PairTables, law: Law) -> float:
-    total = 0.0
-    for rows in tables.blocks():
-        forth = tables.log_given_others(0, rows) + law.log_b
-        back = tables.log_given_others(1, rows) + law.log_a[rows, None]
-        middle = torch.logaddexp(forth, back) - math.log(2)
-        total += float((forth.exp() * (forth - middle) + back.exp() * (back - middle)).sum())
     # rounding can leave it a hair outside of its range
-    return min(1.0, max(0.0, total / 2 / math.log(2)))
+    return min(1.0, max(0.0, total / math.log(count)))

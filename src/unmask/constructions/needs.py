@@ -31,13 +31,9 @@ class Needs:
     def rows(self, shape: Sequence[int]) -> int:
         """The number of forward passes; contexts of a whole table cost nothing more."""
         some = (*self.some, *[0] * (len(shape) - len(self.some)))
-        each = (whole_rows(shape, t) if t in self.whole else some[t] for t in range(len(shape)))
+        cells = math.prod(shape)
+        each = (cells // n if t in self.whole else some[t] for t, n in enumerate(shape))
         return self.masked + self.between + sum(each)
-
-
-def whole_rows(shape: Sequence[int], blank: int) -> int:
-    """Rows behind the whole table of one blank."""
-    return math.prod(shape) // shape[blank]
 
 
 def every_table(blanks: int, *, masked: bool = True) -> Needs:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 
 import torch
@@ -9,10 +10,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.constructions.construction import Construction, Given
-from unmask.constructions.needs import Needs, every_table, whole_rows
+from unmask.constructions.needs import Needs, every_table
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Form, Product, Sum
 from unmask.joints.joint import Joint
+from unmask.joints.lazy_orders import log_means_by_sets
 from unmask.joints.lazy_pair import LazyPair
 from unmask.names import MEANS
 from unmask.tables.contexts import given
@@ -40,27 +42,17 @@ def orders(tables: Tables, *, mean: str = MEANS[0]) -> Joint:
         engine = LazyPair(tables, masked.log_a, masked.log_b)
         diagnostics = {**tables.diagnostics(), "mean": mean}
         return Joint(engine, tables.supports, method="orders", diagnostics=diagnostics)
-    every = tuple(range(blanks))
-    times = tuple(_log_mean(tables, _without(every, t)) - math.log(blanks) for t in every)
+    means = log_means_by_sets(
+        range(blanks),
+        lambda filled, t: _log_step(tables, filled, t),
+        torch.zeros((1,) * blanks, dtype=torch.float64),
+        blanks - 1,
+    )
+    others = combinations(range(blanks), blanks - 1)
+    # the blank that is left out is filled last: the last first
+    times = tuple(means[filled] - math.log(blanks) for filled in others)[::-1]
     summary = {"mean": mean, "orders": math.factorial(blanks)}
     return form_joint(Sum(times), tables, method="orders", diagnostics=summary)
-
-
-def _log_mean(tables: Tables, filled: Filled) -> Float[Tensor, "..."]:
-    """The mean over the orders of some blanks: over the blank of them that was filled last."""
-    value = tables.remember(f"mean over orders of {filled}", lambda: _last_filled(tables, filled))
-    assert isinstance(value, Tensor)
-    return value
-
-
-def _last_filled(tables: Tables, filled: Filled) -> Float[Tensor, "..."]:
-    if not filled:
-        return torch.zeros((1,) * len(tables.shape), dtype=torch.float64)
-    last = [
-        _log_mean(tables, _without(filled, t)) + _log_step(tables, _without(filled, t), t)
-        for t in filled
-    ]
-    return torch.stack(last).logsumexp(dim=0) - math.log(len(filled))
 
 
 def _log_before_last(tables: Tables) -> Iterator[Float[Tensor, "..."]]:
@@ -75,10 +67,6 @@ def _log_before_last(tables: Tables) -> Iterator[Float[Tensor, "..."]]:
 
 def _log_step(tables: Tables, filled: Filled, outcome: int) -> Float[Tensor, "..."]:
     return tables.log_given(given(len(tables.shape), filled), outcome)
-
-
-def _without(filled: Filled, blank: int) -> Filled:
-    return tuple(t for t in filled if t != blank)
 
 
 def _is_arithmetic(options: Given) -> bool:
@@ -97,8 +85,8 @@ def _needs(shape: tuple[int, ...], options: Given) -> Needs:
         return some if _is_arithmetic(options) else every_table(2)
     # every set of the others filled in every way, the rest masked
     every = math.prod(size + 1 for size in shape) - math.prod(shape)
-    rows = 1 + sum(whole_rows(shape, t) for t in range(len(shape)))
-    return Needs(masked=True, whole=tuple(range(len(shape))), between=every - rows)
+    parts = every_table(len(shape))
+    return replace(parts, between=every - parts.rows(shape))
 
 
 ORDERS = Construction(

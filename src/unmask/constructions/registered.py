@@ -5,12 +5,8 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial, update_wrapper
 from importlib import import_module
-
-import torch
-from torch import Tensor
 
 from unmask.arguments import real_number, whole_number
 from unmask.constructions.construction import Construction
@@ -122,45 +118,13 @@ def _joint(
                     f"{name} returned a {type(built).__name__} with {table}, which its needs= "
                     f"leaves out; name blank {blank} in whole="
                 )
-        return form_joint(_fitted(name, built, tables), tables, method=name, diagnostics=settings)
+        return form_joint(built, tables, method=name, diagnostics=settings)
     if not isinstance(built, Joint):
         raise MethodError(f"{name} returns a Product, a Sum or a Joint, not {quoted(built)}")
     pairs = zip(built.supports, tables.supports, strict=False)
     if built.shape != tables.shape or not all(a.ids.equal(b.ids) for a, b in pairs):
         raise MethodError(f"{name} returned a joint over other tokens than those of its tables")
     return built.named(name, {**tables.diagnostics(), **settings})
-
-
-def _fitted(name: str, form: Form, tables: PairTables) -> Form:
-    """The same form in float64, if its tensors are numbers per token: [a, 1] or [1, b]."""
-    rows, columns = tables.shape
-    # what a tensor of each blank depends on is the other blank
-    of_blank = [[(1, columns), (1, 1)], [(rows, 1), (1, 1)]]
-
-    def doubled(field: str, parts: object) -> tuple[Tensor, ...]:
-        values = tuple(parts) if isinstance(parts, tuple | list) else (parts,)
-        is_product = field == "log_factors"
-        if not is_product and len(values) != 2:
-            raise MethodError(f"{field} of what {name} returned has one tensor per blank")
-        for blank, part in enumerate(values):
-            shapes = [*of_blank[0], *of_blank[1]] if is_product else of_blank[blank]
-            if not isinstance(part, Tensor) or tuple(part.shape) not in shapes:
-                shape = tuple(part.shape) if isinstance(part, Tensor) else part
-                wanted = f"({rows}, 1) or (1, {columns})" if is_product else f"{shapes[0]}"
-                raise MethodError(
-                    f"{field} of what {name} returned are tensors of shape {wanted}, one number "
-                    f"per token, not {quoted(shape)}"
-                )
-        return tuple(part.to(torch.float64) for part in values if isinstance(part, Tensor))
-
-    if isinstance(form, Sum):
-        over = form.log_over
-        times = doubled("log_times", form.log_times)
-        return Sum(times, None if over is None else doubled("log_over", over))
-    if len(form.powers) != 2:
-        raise MethodError(f"{name} returned {len(form.powers)} powers; two blanks have two")
-    factors = doubled("log_factors", form.log_factors)
-    return replace(form, powers=tuple(map(float, form.powers)), log_factors=factors)
 
 
 def _home(function: Function) -> tuple[object, object]:

@@ -29,15 +29,20 @@ class Engine:
     def __init__(self, shape: Sequence[int], scores: Scores, device: torch.device) -> None:
         self.shape, self.device = tuple(shape), device
         # of some rows of the first axis, over all of the others
-        self.scores = scores
+        self.scores, self._independent = scores, False
 
     @classmethod
     def of_table(
-        cls, table: Float[Tensor, "..."], *, log_marginals: tuple[Tensor, ...] | None = None
+        cls,
+        table: Float[Tensor, "..."],
+        *,
+        log_marginals: tuple[Tensor, ...] | None = None,
+        independent: bool = False,
     ) -> "Engine":
         """An engine over a table of scores that is all there, as its sums may be."""
         # not a lambda, which could not be pickled
         engine = cls(table.shape, partial(Tensor.__getitem__, table.double()), table.device)
+        engine._independent = independent
         if log_marginals is not None:
             engine.log_marginals = log_marginals
         return engine
@@ -53,7 +58,7 @@ class Engine:
 
     def is_independent(self) -> bool:
         """Whether the blanks are known to be independent of each other."""
-        return False
+        return self._independent
 
     def is_tabulated(self) -> bool:
         """Whether sums over whole blanks run no further row of the model."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unmask.errors import SupportError
 from unmask.joints.engine import Engine
-from unmask.joints.forms import Form, Product, check_covers
+from unmask.joints.forms import Form, Product, fitted
 from unmask.joints.joint import Joint
 from unmask.lazy import computed_once
 from unmask.printable import readable_bytes
@@ -80,7 +80,7 @@ def form_joint(
     form: Form, tables: Tables, *, method: str, diagnostics: Mapping[str, object]
 ) -> Joint:
     """The joint that a form gives over tables: of two blanks streamed, of more tabulated."""
-    check_covers(form, tables.shape, method)
+    form = fitted(form, tables.shape, method)
     facts = {**tables.diagnostics(), **diagnostics}
     if isinstance(tables, PairTables):
         return Joint(FormEngine(form, tables), tables.supports, method=method, diagnostics=facts)

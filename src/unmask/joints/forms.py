@@ -6,8 +6,9 @@ for any number of blanks: q_t is the conditional of blank t given all others, an
 one axis per blank, of size 1 where it does not depend on that blank.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from dataclasses import fields as fields_of
 from functools import reduce
 
 import torch
@@ -15,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import MethodError
+from unmask.printable import quoted
 from unmask.tables.protocol import Tables
 
 Factor = Float[Tensor, "..."]
@@ -71,35 +73,60 @@ class Sum:
 
 
 Form = Product | Sum
-_FIELDS_OF_A_SUM = ("log_times", "log_over")
 
 
-def check_covers(form: Form, shape: Sequence[int], method: str) -> None:
-    """Raise for a form of other blanks than those of the tables, before it is expanded to them."""
-    blanks, fields = len(shape), ("powers",) if isinstance(form, Product) else _FIELDS_OF_A_SUM
-    for field in fields:
-        values = getattr(form, field)
-        if values is not None and len(values) != blanks:
+def fitted(form: Form, shape: Sequence[int], method: str) -> Form:
+    """The form in float64; raises for one of other blanks than those of the tables.
+
+    It is checked before it is expanded to them, or a sum over nothing would look like a joint.
+    """
+    blanks, what = len(shape), f"{method} gave a {type(form).__name__} with"
+    fields = {f.name: tuple(v) for f in fields_of(form) if (v := getattr(form, f.name)) is not None}
+    for field, values in fields.items():
+        if field != "log_factors" and len(values) != blanks:
             raise MethodError(
-                f"{method} gave a {type(form).__name__} with {len(values)} {field} for {blanks} "
-                "blanks; give one per blank"
+                f"{what} {len(values)} {field} for {blanks} blanks; give one per blank"
             )
-    for part in form.parts():
-        sizes = tuple(part.shape)
-        if len(sizes) != blanks or any(
-            one not in (1, whole) for one, whole in zip(sizes, shape, strict=True)
-        ):
+        for blank, part in enumerate(values if field != "powers" else ()):
+            sizes = tuple(part.shape) if isinstance(part, torch.Tensor) else part
+            # what belongs to a blank of a sum depends on the others alone
+            whole = [1 if s == blank and field != "log_factors" else n for s, n in enumerate(shape)]
+            if not isinstance(sizes, tuple) or not _fits(sizes, whole):
+                raise MethodError(
+                    f"{what} {field} of {quoted(sizes)} for axes of {tuple(shape)}; give a tensor "
+                    f"with one axis per blank, of {' and '.join(map(str, whole))} or of 1"
+                )
+    if isinstance(form, Sum):
+        over = None if form.log_over is None else _doubled(form.log_over)
+        return Sum(_doubled(form.log_times), over)
+    check_covers(form, shape, method)
+    return Product(tuple(map(float, form.powers)), _doubled(form.log_factors))
+
+
+def check_covers(product: Product, shape: Sequence[int], method: str) -> None:
+    """Raise for a product that reads no table and has no factor along some blank."""
+    for blank, size in enumerate(shape):
+        # from the end: the factors of a sketch have its weightings as a further first axis
+        axis = blank - len(shape)
+        if size > 1 and not any(product.powers) and _is_flat(product, axis):
             raise MethodError(
-                f"{method} gave a factor of shape {sizes} for axes of {tuple(shape)}; give it one "
-                "axis per blank, of that size or of 1"
-            )
-    is_read = isinstance(form, Sum) or any(form.powers)
-    for axis, size in enumerate(shape):
-        if not is_read and size > 1 and all(part.shape[axis] == 1 for part in form.parts()):
-            raise MethodError(
-                f"no factor of what {method} gave depends on blank {axis}, and no table is read; "
+                f"no factor of what {method} gave depends on blank {blank}, and no table is read; "
                 "give a factor along each blank"
             )
+
+
+def _is_flat(product: Product, axis: int) -> bool:
+    return all(part.shape[axis] == 1 for part in product.log_factors)
+
+
+def _doubled(parts: Iterable[Factor]) -> tuple[Factor, ...]:
+    return tuple(part.to(torch.float64) for part in parts)
+
+
+def _fits(sizes: Sequence[int], whole: Sequence[int]) -> bool:
+    return len(sizes) == len(whole) and all(
+        size in (1, most) for size, most in zip(sizes, whole, strict=True)
+    )
 
 
 def _some(factor: Factor, rows: slice) -> Factor:

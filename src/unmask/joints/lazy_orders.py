@@ -7,7 +7,7 @@ draw takes a row per blank; the likeliest fills are searched for with beams.
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 import torch
@@ -192,15 +192,25 @@ def log_mean_over_orders(
             torch.stack([step(_before(order, t), t) for t in order]).sum(dim=0) for order in orders
         ]
         return torch.stack(each).logsumexp(dim=0) - math.log(len(each))
-    # by sets: the mean over the blank of a set that was filled last
     nothing = torch.zeros(len(next(iter(steps.values()))), dtype=torch.float64)
+    every = tuple(range(len(blanks)))
+    return log_means_by_sets(every, step, nothing, len(blanks))[every]
+
+
+def log_means_by_sets(
+    blanks: Sequence[int], step: Callable[[Set, int], Tensor], nothing: Tensor, most: int
+) -> dict[Set, Tensor]:
+    """The log mean over all orders of filling each set of at most so many blanks.
+
+    It is the mean over the blank of the set that was filled last.
+    """
     so_far: dict[Set, Tensor] = {(): nothing}
-    for size in range(1, len(blanks) + 1):
-        for filled in itertools.combinations(range(len(blanks)), size):
+    for size in range(1, most + 1):
+        for filled in itertools.combinations(blanks, size):
             last = [(tuple(s for s in filled if s != t), t) for t in filled]
             each = [so_far[before] + step(before, t) for before, t in last]
             so_far[filled] = torch.stack(each).logsumexp(dim=0) - math.log(size)
-    return so_far[tuple(range(len(blanks)))]
+    return so_far
 
 
 def averaged_orders(blanks: int) -> tuple[tuple[int, ...], ...]:

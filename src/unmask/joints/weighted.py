@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from unmask.joints.forms import Form, Product
+from unmask.joints.forms import Form, Product, check_covers
 from unmask.lazy import computed_once
 from unmask.tables.sampled import Entropies, Numbers, Sampled, Vectors
 
@@ -28,6 +28,13 @@ class Weighted:
     def __init__(self, form: Form, sampled: Sampled) -> None:
         self.form, self.sampled = form, sampled
         self._terms = [_Term.of(product, sampled) for product in _products(form)]
+
+    def is_independent(self) -> bool:
+        """Whether the blanks are independent of each other: no table matters."""
+        if not isinstance(self.form, Product) or any(self.form.powers):
+            return False
+        check_covers(self.form, self.sampled.log_given[0].shape, "a sketch")
+        return True
 
     @computed_once
     def log_sums(self) -> tuple[Vectors, Vectors]:

@@ -221,7 +221,11 @@ class _Built:
         )
         first, second = (sums[self.number] for sums in weighted.log_sums)
         return Joint(
-            Engine.of_table(weighted.scores(self.number), log_marginals=(first, second)),
+            Engine.of_table(
+                weighted.scores(self.number),
+                log_marginals=(first, second),
+                independent=weighted.is_independent(),
+            ),
             self.pair.supports(sampled, self.number),
             method=self.method,
             diagnostics={
