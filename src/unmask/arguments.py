@@ -1,4 +1,4 @@
-"""What callers pass: whole and real numbers (Python's and numpy's, no truth values), options."""
+"""Whole and real numbers that callers pass (Python's and numpy's, no truth values), and options."""
 
 import operator
 from collections.abc import Mapping

@@ -175,7 +175,7 @@ class UnmaskLM(LM):  # type: ignore[misc]  # the harness has no types
         return self.lm.name.replace("/", "__")
 
     def get_model_info(self) -> dict[str, Any]:
-        """What the results say of the model, beside its arguments."""
+        """Facts of the model for the results, beside its arguments."""
         return {
             "model_revision": self.lm.revision or "",
             "model_dtype": str(getattr(getattr(self.lm.model, "model", None), "dtype", "")),
@@ -189,13 +189,13 @@ class UnmaskLM(LM):  # type: ignore[misc]  # the harness has no types
         """Every text, of any length; the first that cannot be used is named."""
         read: list[TokenisedText] = []
         for start in range(0, len(texts), TEXTS_PER_WINDOW):
-            some = texts[start : start + TEXTS_PER_WINDOW]
-            for text, one in zip(
-                some, tokenised_or_reasons(self.lm, some, any_length=True), strict=True
+            window = texts[start : start + TEXTS_PER_WINDOW]
+            for text, tokenised in zip(
+                window, tokenised_or_reasons(self.lm, window, any_length=True), strict=True
             ):
-                if isinstance(one, str):
-                    raise ClozeError(f"request {len(read)}: {one}: {quoted(text)}")
-                read.append(one)
+                if isinstance(tokenised, str):
+                    raise ClozeError(f"request {len(read)}: {tokenised}: {quoted(text)}")
+                read.append(tokenised)
         return read
 
     def _body(self, text: TokenisedText) -> tuple[range, int]:
@@ -211,13 +211,13 @@ class UnmaskLM(LM):  # type: ignore[misc]  # the harness has no types
         if self.max_length is None or len(text.ids) <= self.max_length:
             return text
         body, room = self._body(text)
-        kept = body[-room:]
-        if kept.start > text.places[0]:
+        places = body[-room:]
+        if places.start > text.places[0]:
             raise ClozeError(
                 f"a continuation of {len(text.places)} tokens is longer than the {room} that this "
                 f"model takes: {quoted(text.text)}"
             )
-        return _part(text, body, kept, text.places)
+        return _part(text, body, places, text.places)
 
     def _windows(self, text: TokenisedText) -> list[TokenisedText]:
         """The rolling windows of the harness: each token is scored once, the last window is full.
@@ -229,11 +229,11 @@ class UnmaskLM(LM):  # type: ignore[misc]  # the harness has no types
         longest = room if len(body) == room else room - 1
         scored, windows = set(text.places), []
         for pair in get_rolling_token_windows(list(body), _NO_TEXT_BEFORE, longest, 1):
-            before, own = make_disjoint_window(pair)
-            places = [place for place in own if place in scored]
+            before, scored_here = make_disjoint_window(pair)
+            places = [place for place in scored_here if place in scored]
             if places:
-                kept = [place for place in (*before, *own) if place != _NO_TEXT_BEFORE]
-                windows.append(_part(text, body, kept, places))
+                context = [place for place in (*before, *scored_here) if place != _NO_TEXT_BEFORE]
+                windows.append(_part(text, body, context, places))
         return windows
 
     # --- scores ----------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ class UnmaskLM(LM):  # type: ignore[misc]  # the harness has no types
         """
         progress = False if disable_tqdm or self._rank else None
         settings = Settings(batch_size=self._batch_size, progress=progress)
-        sizes = [max((len(one.ids) for one in some), default=0) for some in windows]
+        sizes = [max((len(text.ids) for text in window), default=0) for window in windows]
         numbers = sorted(range(len(requests)), key=sizes.__getitem__, reverse=True)
         answers: dict[int, Any] = {}
         for start in range(0, len(numbers), self._texts_per_unit):
@@ -275,7 +275,7 @@ class UnmaskLM(LM):  # type: ignore[misc]  # the harness has no types
         return torch.cat([torch.atleast_1d(part) for part in parts]).to(tensor.device)
 
     def gather_object(self, obj: Any, dst: int = 0) -> list[Any] | None:
-        """What all processes give, in one of them."""
+        """The objects of all processes, in one of them."""
         if self._world_size == 1:
             return [obj]
         objects: list[Any] | None = [None] * self._world_size if self._rank == dst else None
@@ -297,24 +297,24 @@ def _request_text(context: str, continuation: str) -> str:
 
 
 def _part(
-    text: TokenisedText, body: range, kept: Sequence[int], scored: Iterable[int]
+    text: TokenisedText, body: range, inner_places: Sequence[int], scored: Iterable[int]
 ) -> TokenisedText:
     """Some tokens of a text between its special ones, of which those at `scored` are scored."""
     around = range(body.start), range(body.stop, len(text.ids))
-    places = [*around[0], *kept, *around[1]]
+    places = [*around[0], *inner_places, *around[1]]
     rank_at = {place: rank for rank, place in enumerate(text.places)}
     ranks = [rank_at[place] for place in scored]
     low, high = ranks[0], ranks[-1] + 1
-    own = set(text.places[low:high])
+    inside = set(text.places[low:high])
     words = (
-        replace(one, first=max(one.first, low) - low, last=min(one.last, high) - low)
-        for one in text.words
-        if one.first < high and one.last > low
+        replace(word, first=max(word.first, low) - low, last=min(word.last, high) - low)
+        for word in text.words
+        if word.first < high and word.last > low
     )
     return replace(
         text,
         ids=tuple(text.ids[place] for place in places),
-        places=tuple(number for number, place in enumerate(places) if place in own),
+        places=tuple(number for number, place in enumerate(places) if place in inside),
         words=tuple(words),
         unknown_words=(),
     )
@@ -344,20 +344,20 @@ def _loaded(pretrained: Any, options: dict[str, Any], device: str | None) -> Lan
     return pretrained if isinstance(pretrained, LanguageModel) else load(pretrained, **options)
 
 
-def _batch_size(given: int | str | None) -> int | None:
+def _batch_size(size: int | str | None) -> int | None:
     """A number of rows; None is what suits the device."""
-    if given is None or str(given).startswith("auto"):
+    if size is None or str(size).startswith("auto"):
         return None
     try:
-        return Settings(batch_size=int(given)).batch_size
+        return Settings(batch_size=int(size)).batch_size
     except ValueError:
-        raise UnmaskError(f"batch_size is a number from 1 or auto, not {quoted(given)}") from None
+        raise UnmaskError(f"batch_size is a number from 1 or auto, not {quoted(size)}") from None
 
 
-def _device(given: str | None, processes: int) -> str | None:
+def _device(name: str | None, processes: int) -> str | None:
     """The device that is named, or of several processes each its own GPU."""
-    if given not in (None, "auto"):
-        return given
+    if name not in (None, "auto"):
+        return name
     return None if processes == 1 else gpu_of_process(int(os.environ.get("LOCAL_RANK", "0")))
 
 
@@ -390,16 +390,16 @@ def main() -> int:
 
 def _with_own_defaults(arguments: Sequence[str]) -> list[str]:
     """The arguments of an evaluation, with what suits a masked LM where they say nothing."""
-    named = {one.partition("=")[0] for one in arguments}
+    named = {argument.partition("=")[0] for argument in arguments}
     short = {"--model": "-M", "--batch_size": "-b"}
     if not named & {"--tasks", "-t"} or "--config" in named:
         return [*arguments]
-    own = {
+    defaults = {
         name: value
         for name, value in _OWN_DEFAULTS.items()
         if not named & {name, short.get(name, name)}
     }
-    return [*arguments, *(one for pair in own.items() for one in pair)]
+    return [*arguments, *(part for pair in defaults.items() for part in pair)]
 
 
 if __name__ == "__main__":

@@ -124,4 +124,6 @@ def to_pandas(results: Iterable[Any]) -> "pd.DataFrame":
         raise ImportError(
             "to_pandas needs pandas: pip install 'unmask[pandas]', or use to_dict"
         ) from None
-    return pd.DataFrame([one if isinstance(one, dict) else one.to_dict() for one in results])
+    return pd.DataFrame(
+        [result if isinstance(result, dict) else result.to_dict() for result in results]
+    )

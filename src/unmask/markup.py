@@ -49,10 +49,10 @@ def html(text: str) -> str:
     A mark that combines with what stands before it is written as a number where it is first: a
     program that normalises the file would make one character of it and the markup.
     """
-    shown = "".join(_HTML.get(ch, ch) for ch in printable(text))
-    if shown and unicodedata.category(shown[0]).startswith("M"):
-        return f"&#x{ord(shown[0]):x};{shown[1:]}"
-    return shown
+    escaped = "".join(_HTML.get(ch, ch) for ch in printable(text))
+    if escaped and unicodedata.category(escaped[0]).startswith("M"):
+        return f"&#x{ord(escaped[0]):x};{escaped[1:]}"
+    return escaped
 
 
 def latex(text: str) -> str:
@@ -67,9 +67,9 @@ def data_cell(text: str, *, tabs: bool = False) -> str:
     csv module quotes them. What a spreadsheet would take for a formula stands behind `'\`, which
     `from_data_cell` removes.
     """
-    kept = "" if tabs else "\t\n\r"
-    shown = "".join(printable(ch) if _acts(ch) and ch not in kept else ch for ch in text)
-    return (_INERT if _is_marked(shown) else "") + shown
+    plain = "" if tabs else "\t\n\r"
+    escaped = "".join(printable(ch) if _acts(ch) and ch not in plain else ch for ch in text)
+    return (_INERT if _is_marked(escaped) else "") + escaped
 
 
 def from_data_cell(text: str) -> str:

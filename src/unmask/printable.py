@@ -23,11 +23,11 @@ def printable(text: str) -> str:
 
 def quoted(text: object, limit: int = 60) -> str:
     """A value for an error message: quoted, escaped, shortened in its middle."""
-    shown = text if isinstance(text, str) else _shown(text)
-    if len(shown) > limit:
+    words = text if isinstance(text, str) else _shown(text)
+    if len(words) > limit:
         # the end of a path matters most
-        shown = shown[: (limit - 3) // 2] + "..." + shown[-(limit - 2) // 2 :]
-    return f"'{printable(shown)}'" if isinstance(text, str) else printable(shown)
+        words = words[: (limit - 3) // 2] + "..." + words[-(limit - 2) // 2 :]
+    return f"'{printable(words)}'" if isinstance(text, str) else printable(words)
 
 
 def describe(error: BaseException) -> str:
@@ -38,7 +38,7 @@ def describe(error: BaseException) -> str:
 
 
 def width(text: str) -> int:
-    """How many terminal cells a text takes: wide characters two, combining ones none."""
+    """The number of terminal cells that a text takes: wide characters two, combining ones none."""
     return sum(_cells(ch) for ch in text)
 
 

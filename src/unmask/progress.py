@@ -1,4 +1,4 @@
-"""How far long work is: a bar on stderr, or a function of the caller's."""
+"""The progress of long work: a bar on stderr, or a function of the caller's."""
 
 import sys
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 @dataclass(frozen=True)
 class Progress:
-    """How much of a piece of work is done.
+    """The progress of a piece of work.
 
     `what` names the piece (a table, a law), `unit` is a forward pass or a sweep over the tables;
     `total` is None if it is not known, as for an iteration that ends when it has converged.
@@ -39,15 +39,14 @@ _DELAY = 1.0
 def bar(
     what: str, *, unit: str, total: int | None = None, shown: Shown, delay: float = _DELAY
 ) -> "Bar":
-    """What counts a piece of work: `with bar(...) as counted: counted.update(rows)`.
+    """A counter of a piece of work: `with bar(...) as counted: counted.update(rows)`.
 
     An exception that a caller's function raises ends the work, and reaches the caller.
     """
     if callable(shown):
         return CallbackBar(shown, what, unit, total)
-    if shown is None:
-        shown = sys.stderr is not None and sys.stderr.isatty()
-    if not shown:
+    on_a_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not (on_a_terminal if shown is None else shown):
         return HiddenBar(total)
     return DrawnBar(total=total, desc=what, unit=unit, delay=delay, leave=False)
 
@@ -65,7 +64,7 @@ class HiddenBar:
         self.n += n or 0
 
     def set_postfix_str(self, text: str, refresh: bool = True) -> None:
-        """What a drawn bar has after its numbers."""
+        """The text behind the numbers of a drawn bar."""
 
     def __enter__(self) -> Self:
         return self
@@ -91,7 +90,7 @@ class CallbackBar(HiddenBar):
 
 
 class _NoLock(nullcontext[None]):
-    """What tqdm takes for a lock, and nobody ever waits for."""
+    """A lock for tqdm, for which nobody ever waits."""
 
     def acquire(self, *_: Any, **__: Any) -> bool:
         return True

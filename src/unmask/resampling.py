@@ -34,7 +34,7 @@ _NORMAL = 1.96
 
 @dataclass(frozen=True, kw_only=True)
 class Resampling:
-    """How often examples are resampled, and from which seed."""
+    """The number of resamples of the examples, and their seed."""
 
     resamples: int = 10_000
     seed: int = 0
@@ -46,7 +46,7 @@ class Resampling:
             raise UnmaskError(f"seed is a number from 0, not {quoted(self.seed)}")
 
     def counts(self, count: int) -> Iterator[NDArray[np.float64]]:
-        """How often each of `count` examples was drawn with replacement, a line per resample."""
+        """Draws with replacement: the count of each of `count` examples, a line per resample."""
         if self.resamples * count <= _CELLS:
             yield _all_counts(self, count)
             return
@@ -109,7 +109,7 @@ class Estimate:
         )
 
     def leaves_out_zero(self) -> bool:
-        """Whether the whole interval lies on one side of zero."""
+        """True if the whole interval lies on one side of zero."""
         return self.low > 0 or self.high < 0
 
 

@@ -1,4 +1,4 @@
-"""How to run a model over many inputs, as far as the caller decides."""
+"""Settings of a run over many inputs, as far as the caller decides."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ _FEWEST_PASSES = 101
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run a model over many inputs.
+    """Settings of a run over many inputs.
 
     Args:
         batch_size: How many inputs the model runs at once. Default: what suits the device.
@@ -47,14 +47,16 @@ class Settings:
             )
         if whole_number(limit) is None or limit < 0:
             raise UnmaskError(f"a memory limit is a number of bytes from 0, not {quoted(limit)}")
-        shown = self.progress
-        if not (shown is None or isinstance(shown, bool) or callable(shown)):
-            raise UnmaskError(f"progress is True, False, None or a function, not {quoted(shown)}")
+        progress = self.progress
+        if not (progress is None or isinstance(progress, bool) or callable(progress)):
+            raise UnmaskError(
+                f"progress is True, False, None or a function, not {quoted(progress)}"
+            )
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """How two blanks are joined over a vocabulary from some of its contexts.
+    """An estimate of the joint of two blanks over a vocabulary, from some of its contexts.
 
     Contexts are added until the log-probabilities of the likeliest fills have a standard error
     below `precision`, in nats, or `max_passes` forward passes have run; with a precision of

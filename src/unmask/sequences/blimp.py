@@ -57,15 +57,15 @@ def read_blimp(place: str, *, paradigms: Sequence[str] = (), limit: int | None =
             "dataset"
         )
     available = _paradigms_in(folder, place) if local else _paradigms_on_the_hub(place, paradigms)
-    chosen = list(dict.fromkeys(paradigms)) or available
-    for name in chosen:
+    names = list(dict.fromkeys(paradigms)) or available
+    for name in names:
         _check_paradigm(name, available, place)
     read = _paradigm_file if local else _paradigm_on_the_hub
-    return [row for name in chosen for row in _first(read(place, name), limit)]
+    return [row for name in names for row in _first(read(place, name), limit)]
 
 
 def hashed(item_id: str) -> bytes:
-    """What pairs are sorted by: the same on every machine, and unrelated to what they say."""
+    """A key to sort pairs by: the same on every machine, and unrelated to their words."""
     return hashlib.sha256(f"blimp\x00{item_id}".encode()).digest()
 
 

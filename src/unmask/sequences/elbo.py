@@ -43,9 +43,9 @@ def elbo_scores(
     def scores(some: list[TokenisedText]) -> Iterator[TextScore]:
         drawn = [drawn_masks(text, draws, seed) for text in some]
         values = mask_values(reader, some, torch.stack([masks for masks, _ in drawn]))
-        for text, own, (_, order) in zip(some, values, drawn, strict=True):
-            score = score_of(text, own.mean(dim=0).tolist(), "elbo")
-            error = standard_error(own.sum(dim=1)[order])
+        for text, of_draws, (_, order) in zip(some, values, drawn, strict=True):
+            score = score_of(text, of_draws.mean(dim=0).tolist(), "elbo")
+            error = standard_error(of_draws.sum(dim=1)[order])
             yield replace(score, standard_error=error, forward_passes=draws)
 
     return run_by_shape(reader, texts, shape_of, scores)
@@ -54,7 +54,7 @@ def elbo_scores(
 def drawn_masks(
     text: TokenisedText, draws: int, seed: int
 ) -> tuple[Bool[Tensor, "draws tokens"], list[int]]:
-    """Which tokens each draw hides, and the draws by how many they hide."""
+    """The tokens that each draw hides, and the draws by how many they hide."""
     generator = np.random.default_rng([seed, *text.ids, *text.places])
     tokens = len(text.places)
     level = (generator.random() + _van_der_corput(draws)) % 1
@@ -88,16 +88,16 @@ def mask_values(
     hidden = at_places(masks, places, ids.shape[1])
     rows = torch.where(hidden, reader.model.mask_id, ids[:, None]).flatten(0, 1)
     hidden, tokens = hidden.flatten(0, 1), ids.repeat_interleave(masks.shape[1], dim=0)
-    own = masks.flatten(0, 1)
-    values = torch.zeros(own.shape, dtype=torch.float64)
-    counts = own.sum(dim=1)
+    masked = masks.flatten(0, 1)
+    values = torch.zeros(masked.shape, dtype=torch.float64)
+    counts = masked.sum(dim=1)
     # the output layer is read where tokens are hidden, at equally many places of a batch
     for count in counts.unique().tolist():
-        some = counts == count
-        at = hidden[some].nonzero()[:, 1].view(-1, count)
-        given = tokens[some].gather(1, at)[..., None]
-        log_probs = reader.token_log_probs(rows[some], at, given).log_probs
-        of_count = torch.zeros(len(at), own.shape[1], dtype=torch.float64)
-        of_count[own[some]] = log_probs.flatten() * (own.shape[1] / count)
-        values[some] = of_count
+        alike = counts == count
+        at = hidden[alike].nonzero()[:, 1].view(-1, count)
+        hidden_tokens = tokens[alike].gather(1, at)[..., None]
+        log_probs = reader.token_log_probs(rows[alike], at, hidden_tokens).log_probs
+        of_count = torch.zeros(len(at), masked.shape[1], dtype=torch.float64)
+        of_count[masked[alike]] = log_probs.flatten() * (masked.shape[1] / count)
+        values[alike] = of_count
     return values.view(masks.shape)

@@ -1,4 +1,4 @@
-"""How often the better text of a minimal pair wins, with intervals, by paradigm and overall.
+"""The share of minimal pairs whose better text wins, with intervals, by paradigm and overall.
 
 A tie counts half. Of one paradigm the interval is Wilson's (1927); with half a success for a tie
 it is a little too wide. Over several paradigms the accuracy is the mean of theirs, each counting
@@ -111,9 +111,9 @@ def accuracy(verdicts: Iterable[Verdict]) -> Accuracy:
     if not every:
         raise UnmaskError("an accuracy needs at least one pair")
     by_paradigm: dict[str, list[float]] = defaultdict(list)
-    for one in every:
-        if one.correct is not None:
-            by_paradigm[one.paradigm].append(one.correct)
+    for verdict in every:
+        if verdict.correct is not None:
+            by_paradigm[verdict.paradigm].append(verdict.correct)
     compared = [value for values in by_paradigm.values() for value in values]
     value, low, high = _mean_of_paradigms(list(by_paradigm.values()))
     return Accuracy(
@@ -124,7 +124,7 @@ def accuracy(verdicts: Iterable[Verdict]) -> Accuracy:
         compared=len(compared),
         ties=compared.count(0.5),
         paradigms=len(by_paradigm),
-        forward_passes=sum(one.forward_passes for one in every),
+        forward_passes=sum(verdict.forward_passes for verdict in every),
     )
 
 
@@ -143,8 +143,10 @@ def accuracies(verdicts: Sequence[Verdict], by: str | None = None) -> dict[str, 
         {'agreement': 1.0, 'islands': 0.0}
     """
     parts: dict[str, list[Verdict]] = defaultdict(list)
-    for one in verdicts:
-        parts[one.paradigm if by is None else (one.groups or {}).get(by, "")].append(one)
+    for verdict in verdicts:
+        parts[verdict.paradigm if by is None else (verdict.groups or {}).get(by, "")].append(
+            verdict
+        )
     return {name: accuracy(part) for name, part in parts.items()}
 
 

@@ -62,7 +62,7 @@ def _surprisal(word: WordScore, unit: float) -> Row:
 
 
 def _row(names: Iterable[str], value: object, unit: float) -> Row:
-    """What a value has under these names; those of its numbers that are in nats in the unit."""
+    """A value's attributes of these names; its numbers in nats are given in the unit."""
     row: dict[str, Any] = {name: getattr(value, name, None) for name in names}
     in_nats = ("score", "log_ratio", "standard_error")
     return row | {name: row[name] * unit for name in in_nats if row.get(name) is not None}
@@ -73,9 +73,9 @@ def _row(names: Iterable[str], value: object, unit: float) -> Row:
 
 def table(rows: Sequence[Mapping[str, object]], names: Sequence[str]) -> str:
     """Some columns of the rows, aligned; those that are empty throughout are left out."""
-    kept = [name for name in names if any(row.get(name) is not None for row in rows)]
-    cells = [[_shown(row.get(name)) for name in kept] for row in rows]
-    return columns([list(map(printable, kept)), *cells])
+    used = [name for name in names if any(row.get(name) is not None for row in rows)]
+    cells = [[_shown(row.get(name)) for name in used] for row in rows]
+    return columns([list(map(printable, used)), *cells])
 
 
 def accuracy_table(accuracies: Mapping[str, Mapping[str, Accuracy]], first: str) -> str:
@@ -85,25 +85,27 @@ def accuracy_table(accuracies: Mapping[str, Mapping[str, Accuracy]], first: str)
     """
     head = [first, "method", "accuracy", "95% interval", "compared", "ties", "forward passes"]
     lines = [
-        [group, method, *_accuracy_cells(one)]
+        [group, method, *_accuracy_cells(accuracy)]
         for group, methods in accuracies.items()
-        for method, one in methods.items()
+        for method, accuracy in methods.items()
     ]
-    every = [one for methods in accuracies.values() for one in methods.values()]
-    if any(one.paradigms > 1 for one in every):
+    every = [accuracy for methods in accuracies.values() for accuracy in methods.values()]
+    if any(accuracy.paradigms > 1 for accuracy in every):
         head.append("mean of")
-        lines = [[*line, str(one.paradigms)] for line, one in zip(lines, every, strict=True)]
+        lines = [
+            [*line, str(accuracy.paradigms)] for line, accuracy in zip(lines, every, strict=True)
+        ]
     return columns([[printable(cell) for cell in line] for line in [head, *lines]])
 
 
-def _accuracy_cells(one: Accuracy) -> list[str]:
-    has_pairs = one.compared > 0
+def _accuracy_cells(accuracy: Accuracy) -> list[str]:
+    has_pairs = accuracy.compared > 0
     return [
-        f"{one.value:.3f}" if has_pairs else "-",
-        f"{one.low:.3f} to {one.high:.3f}" if has_pairs else "-",
-        f"{one.compared} of {one.pairs}",
-        str(one.ties),
-        str(one.forward_passes),
+        f"{accuracy.value:.3f}" if has_pairs else "-",
+        f"{accuracy.low:.3f} to {accuracy.high:.3f}" if has_pairs else "-",
+        f"{accuracy.compared} of {accuracy.pairs}",
+        str(accuracy.ties),
+        str(accuracy.forward_passes),
     ]
 
 

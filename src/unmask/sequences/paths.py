@@ -74,7 +74,7 @@ def differing_places(pair: Pair) -> int | None:
 
 
 def why_no_path(pair: Pair) -> str | None:
-    """Why no path leads from one text to the other one token at a time, if none does."""
+    """The reason why no path leads from one text to the other one token at a time, if none does."""
     first, second = pair
     if len(first.places) != len(second.places):
         return (
@@ -96,8 +96,8 @@ def _along(reader: RowReader, walks: "Walks", pairs: list[Pair]) -> Float[Tensor
     filled = at_places(walks.filled.expand(len(pairs), -1, -1), places, first.shape[1])
     ids = torch.where(filled, first[:, None], second[:, None])
     ids.scatter_(2, read[:, :, None], reader.model.mask_id)
-    given = tokens.view(-1, 1, 2)
-    log_probs = reader.token_log_probs(ids.flatten(0, 1), read.view(-1, 1), given).log_probs
+    both = tokens.view(-1, 1, 2)
+    log_probs = reader.token_log_probs(ids.flatten(0, 1), read.view(-1, 1), both).log_probs
     ratios = (log_probs[:, 0, 0] - log_probs[:, 0, 1]).view(read.shape)
     return ratios[:, walks.pass_at].sum(dim=2)
 
@@ -113,12 +113,12 @@ def _averaged(ratios: Float[Tensor, " orders"], walks: "Walks") -> LogRatio:
 
 def check_drawing(**numbers: object) -> None:
     """Reject `orders`, `draws` or a `seed` that cannot be used."""
-    for name, given in numbers.items():
+    for name, number in numbers.items():
         least, most = _LIMITS[name]
-        count = whole_number(given)
+        count = whole_number(number)
         if count is None or not least <= count <= most:
             raise UnmaskError(
-                f"{name} is a whole number from {least} to {most:,}, not {quoted(given)}"
+                f"{name} is a whole number from {least} to {most:,}, not {quoted(number)}"
             )
 
 
@@ -151,7 +151,7 @@ class Walks:
 
     @property
     def forward_passes(self) -> int:
-        """How many forward passes one pair of texts takes."""
+        """The number of forward passes that one pair of texts takes."""
         return len(self.filled)
 
 
@@ -161,10 +161,10 @@ def plan_walks(orders: Int[Tensor, "orders places"]) -> Walks:
     read = torch.nn.functional.one_hot(orders, orders.shape[1]).bool()
     packed = np.packbits(torch.cat([filled, read], dim=2).flatten(0, 1).numpy(), axis=1)
     _, first, number = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    chosen = torch.from_numpy(first)
+    distinct = torch.from_numpy(first)
     return Walks(
         orders,
-        filled.flatten(0, 1)[chosen],
-        orders.flatten()[chosen],
+        filled.flatten(0, 1)[distinct],
+        orders.flatten()[distinct],
         torch.from_numpy(number).view(orders.shape),
     )

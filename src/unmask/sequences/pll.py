@@ -55,8 +55,8 @@ def scores_by_length(
 def _log_probs(reader: RowReader, texts: list[TokenisedText], *, later_too: bool) -> TokenLogProbs:
     tokens = len(texts[0].places)
     hidden = _with_later_pieces(texts) if later_too else torch.eye(tokens).bool()
-    ids, places, own = rows_by_token(reader, texts, hidden)
-    return reader.token_log_probs(ids, places, own[:, :, None]).view(-1, tokens)
+    ids, places, tokens_at = rows_by_token(reader, texts, hidden)
+    return reader.token_log_probs(ids, places, tokens_at[:, :, None]).view(-1, tokens)
 
 
 def rows_by_token(
@@ -73,7 +73,7 @@ def rows_by_token(
 def at_places(
     chosen: Bool[Tensor, "texts passes tokens"], places: Int[Tensor, "texts tokens"], length: int
 ) -> Bool[Tensor, "texts passes length"]:
-    """Which positions are chosen in every forward pass, given which tokens of the text are."""
+    """The positions chosen in every forward pass, from the tokens of the text that are."""
     masked = torch.zeros(*chosen.shape[:2], length, dtype=torch.bool)
     return masked.scatter_(2, places[:, None].expand(chosen.shape), chosen)
 

@@ -1,4 +1,4 @@
-"""What is known of a whole text, or of two of them, as values. Knows no model."""
+"""Results for a whole text, or for two of them, as values. Knows no model."""
 
 from dataclasses import asdict, dataclass
 

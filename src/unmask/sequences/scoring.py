@@ -73,7 +73,7 @@ def log_ratios(
                 ratios += path_log_ratios(reader, both, orders=orders, seed=seed)
             else:
                 ratios += _differences(score(reader, window), both)
-    return [replace(one, method=method, order=order) for one in ratios]
+    return [replace(ratio, method=method, order=order) for ratio in ratios]
 
 
 def pairs_in_context(
@@ -85,8 +85,8 @@ def pairs_in_context(
         return pairs
     each = contexts(given, len(_as_list(pairs)), "pairs")
     made = (
-        in_context(_two(pair, number), one, separator)
-        for number, (pair, one) in enumerate(zip(pairs, each, strict=True))
+        in_context(_two(pair, number), context, separator)
+        for number, (pair, context) in enumerate(zip(pairs, each, strict=True))
     )
     return [(first, second) for first, second in made]
 
@@ -97,8 +97,8 @@ Scorer = Callable[[RowReader, Sequence[TokenisedText]], list[TextScore]]
 def _scorer(method: str, order: object, draws: int, seed: int) -> Scorer:
     """The function that scores texts by a method, its options checked."""
     check_drawing(draws=draws, seed=seed)
-    if chosen := checked_order(order, [method]):
-        return partial(unmasking_log_probs, order=chosen)
+    if unmasking_order := checked_order(order, [method]):
+        return partial(unmasking_log_probs, order=unmasking_order)
     if method == "elbo":
         return partial(elbo_scores, draws=draws, seed=seed)
     return partial(pseudo_log_likelihoods, method=method)
@@ -142,9 +142,9 @@ def checked_order(order: object, methods: Sequence[str]) -> str | None:
                 "unmasking"
             )
         return None
-    chosen = DEFAULT_ORDER if order is None else order
+    wanted = DEFAULT_ORDER if order is None else order
     for name in ORDERS:
-        if chosen == name:
+        if wanted == name:
             return name
     raise MethodError(f"no order {quoted(order)}; orders of unmasking: {', '.join(ORDERS)}")
 

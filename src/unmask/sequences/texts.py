@@ -51,12 +51,12 @@ def in_context(
     if given is None or isinstance(texts, str) or not isinstance(texts, Sequence):
         return texts
     made: list[str] = []
-    for text, one in zip(texts, contexts(given, len(texts), "texts"), strict=True):
-        prefix, suffix = (one, "") if isinstance(one, str) else _two_texts(one)
+    for text, context in zip(texts, contexts(given, len(texts), "texts"), strict=True):
+        prefix, suffix = (context, "") if isinstance(context, str) else _two_texts(context)
         before = prefix + separator if prefix else ""
         after = separator + suffix if suffix else ""
         made.append(Continuation.of(text, before, after) if isinstance(text, str) else text)
-    if any(_is_glued(one) for one in made if isinstance(one, Continuation)):
+    if any(_is_glued(text) for text in made if isinstance(text, Continuation)):
         # one sentence for all, which Python shows once
         warn(
             "letters of a text meet letters of what is given without a space; write the space, or "
@@ -67,7 +67,7 @@ def in_context(
 
 
 def contexts(given: Given | Sequence[Given], count: int, what: str) -> list[Given]:
-    """What each of so many texts or pairs is given."""
+    """The context of each of so many texts or pairs."""
     each = list(given) if isinstance(given, list) else [cast(Given, given)] * count
     if len(each) != count:
         raise ClozeError(
@@ -76,16 +76,20 @@ def contexts(given: Given | Sequence[Given], count: int, what: str) -> list[Give
     return each
 
 
-def _two_texts(given: object) -> tuple[str, str]:
-    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, str) for one in given):
-        return given
+def _two_texts(context: object) -> tuple[str, str]:
+    if (
+        isinstance(context, tuple)
+        and len(context) == 2
+        and all(isinstance(part, str) for part in context)
+    ):
+        return context
     raise ClozeError(
-        f"given is the text before, or a tuple of those before and after, not {quoted(given)}"
+        f"given is the text before, or a tuple of those before and after, not {quoted(context)}"
     )
 
 
 def _is_glued(text: Continuation) -> bool:
-    """Whether two letters meet where the continuation begins or ends, in a script with spaces."""
+    """True if two letters meet where the continuation begins or ends, in a script with spaces."""
     both = (text[max(0, place - 1) : place + 1] for place in text.span)
     return any(
         len(two) == 2 and all(c.isalpha() and east_asian_width(c) not in "WF" for c in two)
@@ -134,7 +138,7 @@ def tokenised(
     """
     if isinstance(texts, str) or not isinstance(texts, Sequence):
         raise ClozeError(f"texts is a text or a list of texts, not {quoted(texts)}")
-    done = [one for one in texts if isinstance(one, TokenisedText)]
+    done = [text for text in texts if isinstance(text, TokenisedText)]
     if done and len(done) == len(texts):
         yield from (done[n : n + TEXTS_PER_WINDOW] for n in range(0, len(done), TEXTS_PER_WINDOW))
         return
@@ -154,7 +158,7 @@ def tokenised_or_reasons(
     With `any_length` also texts that are longer than the model takes.
     """
     pairs = zip(texts, _each(lm, texts, any_length), strict=True)
-    return [_reason(one, text) if isinstance(one, ClozeError) else one for text, one in pairs]
+    return [_reason(read, text) if isinstance(read, ClozeError) else read for text, read in pairs]
 
 
 def read_text(lm: JointModel, text: str) -> TokenisedText:
@@ -173,10 +177,10 @@ def _reason(error: ClozeError, text: object) -> str:
 def _windows(lm: JointModel, texts: Sequence[str], name: Name) -> Iterator[list[TokenisedText]]:
     for start in range(0, len(texts), TEXTS_PER_WINDOW):
         window: list[TokenisedText] = []
-        for number, one in enumerate(_each(lm, texts[start : start + TEXTS_PER_WINDOW]), start):
-            if isinstance(one, ClozeError):
-                raise ClozeError(f"{name(number)}{str(one).removeprefix(_ITSELF)}")
-            window.append(one)
+        for number, text in enumerate(_each(lm, texts[start : start + TEXTS_PER_WINDOW]), start):
+            if isinstance(text, ClozeError):
+                raise ClozeError(f"{name(number)}{str(text).removeprefix(_ITSELF)}")
+            window.append(text)
         yield window
 
 
@@ -189,10 +193,10 @@ def _each(
     lm: JointModel, texts: Sequence[str], any_length: bool = False
 ) -> list[TokenisedText | ClozeError]:
     """Each text as the model reads it, or an error that begins with `_ITSELF`."""
-    errors = {number: why for number, one in enumerate(texts) if (why := _unusable(lm, one))}
+    errors = {number: why for number, text in enumerate(texts) if (why := _unusable(lm, text))}
     usable = [text for number, text in enumerate(texts) if number not in errors]
     read = zip(usable, _encoded(lm.tokenizer, usable), strict=True)
-    made = iter([_made(lm, text, one, any_length) for text, one in read])
+    made = iter([_made(lm, text, encoded, any_length) for text, encoded in read])
     return [errors.get(number) or next(made) for number in range(len(texts))]
 
 
@@ -229,11 +233,11 @@ def _made(
 def _alone(made: TokenisedText, text: Continuation, unknown: int | None) -> TokenisedText:
     """A continuation without what it is given: the characters of its words count from its own."""
     low, high = text.span
-    own = (made.words[number] for number in made.unknown_words)
-    count = sum(made.tokens[word.first : word.last].count(unknown) for word in own)
-    words = (replace(one, start=one.start - low, end=one.end - low) for one in made.words)
-    given = len(made.unknown) - count
-    return replace(made, text=text[low:high], words=tuple(words), unknown_given=given)
+    unknown_words = (made.words[number] for number in made.unknown_words)
+    count = sum(made.tokens[word.first : word.last].count(unknown) for word in unknown_words)
+    words = (replace(word, start=word.start - low, end=word.end - low) for word in made.words)
+    around = len(made.unknown) - count
+    return replace(made, text=text[low:high], words=tuple(words), unknown_given=around)
 
 
 def _encoded(tokenizer: Any, texts: list[str]) -> list[Encoded | ClozeError]:
@@ -243,7 +247,7 @@ def _encoded(tokenizer: Any, texts: list[str]) -> list[Encoded | ClozeError]:
         return list(read(tokenizer, texts)) if texts else []
     except Exception as error:  # a vocabulary without an unknown token fails on an unknown word
         if len(texts) > 1:
-            return [one for text in texts for one in _encoded(tokenizer, [text])]
+            return [encoded for text in texts for encoded in _encoded(tokenizer, [text])]
         why = f"the tokenizer cannot read it: {quoted(str(error))}"
         return [ClozeError(f"{_ITSELF}: {why}")]
 

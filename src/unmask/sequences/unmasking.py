@@ -100,11 +100,13 @@ def _most_certain_first(reader: RowReader, texts: list[TokenisedText], order: st
         at = places.gather(1, left)
         tokens = ids.gather(1, at)
         read = _read(reader, revealed, at, tokens)
-        chosen = _chosen(reader, revealed, at, _CERTAINTY[order], read.largest)[:, None]
-        log_probs.scatter_(1, left.gather(1, chosen), read.log_probs.gather(1, chosen))
-        are_likeliest.scatter_(1, left.gather(1, chosen), read.are_likeliest.gather(1, chosen))
-        revealed.scatter_(1, at.gather(1, chosen), tokens.gather(1, chosen))
-        left = left[torch.arange(left.shape[1]) != chosen].view(len(texts), -1)
+        next_places = _chosen(reader, revealed, at, _CERTAINTY[order], read.largest)[:, None]
+        log_probs.scatter_(1, left.gather(1, next_places), read.log_probs.gather(1, next_places))
+        are_likeliest.scatter_(
+            1, left.gather(1, next_places), read.are_likeliest.gather(1, next_places)
+        )
+        revealed.scatter_(1, at.gather(1, next_places), tokens.gather(1, next_places))
+        left = left[torch.arange(left.shape[1]) != next_places].view(len(texts), -1)
     return TokenLogProbs(log_probs, are_likeliest)
 
 
@@ -118,19 +120,19 @@ def _chosen(
     certainty: Callable[[Tensor], Tensor],
     largest: Float[Tensor, "texts places 2"],
 ) -> Int[Tensor, " texts"]:
-    """Which of its masked places each text reveals next, independently of the batches.
+    """The masked place that each text reveals next, independently of the batches.
 
     Batches of different sizes round differently. Where that could turn a choice, the text is run
     again by itself, and what it then gives decides: in every batch the same.
     """
-    chosen, is_safe = first_of_the_best(certainty(largest))
+    best, is_safe = first_of_the_best(certainty(largest))
     unsafe = (~is_safe).nonzero()[:, 0].tolist()
     reader.expect(len(unsafe))
     for text in unsafe:
         alone = slice(text, text + 1)
         read = _read(reader, revealed[alone], at[alone], torch.zeros_like(at[alone]))
-        chosen[alone] = first_of_the_best(certainty(read.largest))[0]
-    return chosen
+        best[alone] = first_of_the_best(certainty(read.largest))[0]
+    return best
 
 
 def first_of_the_best(
@@ -138,10 +140,10 @@ def first_of_the_best(
 ) -> tuple[Int[Tensor, " texts"], Bool[Tensor, " texts"]]:
     """The first place whose value is near the largest, and whether rounding could not change it."""
     least = values.amax(dim=1, keepdim=True) - TIED
-    earliest, chosen, latest = (
+    earliest, place, latest = (
         (values >= least + by).int().argmax(dim=1) for by in (-ROUNDING, 0.0, ROUNDING)
     )
-    return chosen, earliest == latest
+    return place, earliest == latest
 
 
 # --- what the model gives ----------------------------------------------------------------------
@@ -162,24 +164,24 @@ def _read(
 ) -> Reading:
     """One forward pass per row, over the whole vocabulary; in float64, on the CPU."""
     outcomes, places = Outcomes.every(reader.model), at.shape[1]
-    given = tokens.reshape(-1, 1)
-    log_probs = torch.zeros(given.shape, dtype=torch.float64)
-    are_likeliest = torch.zeros(given.shape, dtype=torch.bool)
-    largest = torch.zeros(len(given), 2, dtype=torch.float64)
+    true_tokens = tokens.reshape(-1, 1)
+    log_probs = torch.zeros(true_tokens.shape, dtype=torch.float64)
+    are_likeliest = torch.zeros(true_tokens.shape, dtype=torch.bool)
+    largest = torch.zeros(len(true_tokens), 2, dtype=torch.float64)
 
     def fold(batch: slice, readouts: Float[Tensor, "rows places width"]) -> None:
         flat, start = readouts.flatten(0, 1), batch.start * places
-        for some in row_blocks(len(flat), outcomes.size):
-            here = slice(start + some.start, start + some.stop)
-            logits = outcomes.logits(flat[some])
+        for tile in row_blocks(len(flat), outcomes.size):
+            here = slice(start + tile.start, start + tile.stop)
+            logits = outcomes.logits(flat[tile])
             total = torch.logsumexp(logits.double(), dim=1, keepdim=True)
             # the lowest too: minus infinity leaves no trace in a sum of exponentials
             require_finite(torch.isfinite(total[:, 0] - logits.amin(dim=1)).all())
-            own = logits.gather(1, given[here].to(logits.device))
-            log_probs[here] = (own - total).cpu()
+            true_logits = logits.gather(1, true_tokens[here].to(logits.device))
+            log_probs[here] = (true_logits - total).cpu()
             # of a vocabulary of one token, the same twice
             top = logits.topk(min(2, outcomes.size), dim=1).values
-            are_likeliest[here] = (own >= top[:, :1]).cpu()
+            are_likeliest[here] = (true_logits >= top[:, :1]).cpu()
             largest[here] = (top - total).exp().cpu()
 
     reader.each_batch(ids, at, fold, batch_for=0)

@@ -43,7 +43,7 @@ Places = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class PairScore(Guessable):
-    """How likely two words are together in the two blanks of a text; natural logarithms.
+    """The log-probabilities of two words together in the two blanks of a text, in nats.
 
     `log_p` is log p(first, second), given that each blank has as many pieces as its word.
     `pmi` is that of the joint; `orders`, which does not know its own marginals, has `association`
@@ -89,7 +89,7 @@ class WordPair:
 
     @property
     def widths(self) -> tuple[int, int]:
-        """How many pieces each word has."""
+        """The number of pieces of each word."""
         first, second = self.cloze.blank_widths
         return first, second
 
@@ -154,7 +154,7 @@ def read_items(
 
 
 def _texts_to_read(items: Iterable[Sequence[object]], mask: str) -> Iterator[str]:
-    """What a tokenizer is going to read of items with blanks: each, and with either word in it."""
+    """The texts that a tokenizer will read: items with blanks, and with either word in them."""
     for text, *words in items:
         parts = str(text).split(mask)
         if len(parts) == len(words) + 1:
@@ -316,7 +316,7 @@ def _read_steps(
 def _sets(first: Places, second: Places) -> list[Places]:
     """Every set of pieces to fill in, the fewest first: that of the joint holds most others."""
     queries = [(first + second, ()), (first, second), (second, first), (first, ()), (second, ())]
-    sets = {places for blanks, given in queries for places in sets_before(blanks, given)}
+    sets = {places for blanks, filled in queries for places in sets_before(blanks, filled)}
     return sorted(sets, key=lambda places: (len(places), places))
 
 
@@ -365,14 +365,14 @@ def _by_tables(
 def _of_joint(joint: Joint, first: int, second: int) -> dict[str, float | None]:
     """The numbers of a joint, and of a sketch their standard errors."""
     asked: dict[str, Callable[[Joint], float]] = {
-        "log_p": lambda one: one.log_prob(first, second),
-        "log_p_1_given_2": lambda one: one.conditional(0, given={1: second}).log_prob(first),
-        "log_p_2_given_1": lambda one: one.conditional(1, given={0: first}).log_prob(second),
-        "pmi": lambda one: one.pmi(first, second),
+        "log_p": lambda p: p.log_prob(first, second),
+        "log_p_1_given_2": lambda p: p.conditional(0, given={1: second}).log_prob(first),
+        "log_p_2_given_1": lambda p: p.conditional(1, given={0: first}).log_prob(second),
+        "pmi": lambda p: p.pmi(first, second),
     }
     agreement = joint.agreement()
     if agreement is not None:
-        asked["incompatibility"] = lambda one: one.incompatibility() or 0.0
+        asked["incompatibility"] = lambda p: p.incompatibility() or 0.0
     numbers: dict[str, float | None] = {name: ask(joint) for name, ask in asked.items()}
     if joint.is_sketched():
         numbers |= {f"{name}_error": joint.standard_error(ask) for name, ask in asked.items()}

@@ -30,8 +30,8 @@ def whole_vocabulary(tokenizer: Tokenizer, size: int) -> Support:
     # an output layer padded to a round size has outputs that no token names; tokenizers in Python
     # call them unknown
     named = 1 + max(tokenizer.get_vocab().values()) if hasattr(tokenizer, "get_vocab") else size
-    shown = [f"<id {i}>" if n is None or i >= named else n for i, n in enumerate(names)]
-    return Support(torch.arange(size), shown, getattr(tokenizer, "tokenize", None))
+    unique = [f"<id {i}>" if n is None or i >= named else n for i, n in enumerate(names)]
+    return Support(torch.arange(size), unique, getattr(tokenizer, "tokenize", None))
 
 
 def choose(candidates: object, whole: Support, special_ids: Set[int]) -> Support:

@@ -66,7 +66,7 @@ class Cloze:
 
     @property
     def blank_widths(self) -> tuple[int, ...]:
-        """How many consecutive positions each blank has."""
+        """The number of consecutive positions of each blank."""
         return (1,) * len(self.positions) if self.widths is None else self.widths
 
     @property
@@ -90,8 +90,8 @@ class Cloze:
                 new_runs[place] = range(len(ids), len(ids) + width)
                 ids += [token] * width
         positions = tuple(place for run in runs for place in new_runs[run[0]])
-        kept = None if len(positions) == len(runs) else tuple(widths)
-        return replace(self, ids=tuple(ids), positions=positions, gold=None, widths=kept)
+        new_widths = None if len(positions) == len(runs) else tuple(widths)
+        return replace(self, ids=tuple(ids), positions=positions, gold=None, widths=new_widths)
 
     def one_token_each(self) -> "Cloze":
         """The same blanks with one position each, for single tokens, and without `gold`."""

@@ -15,7 +15,7 @@ OUT_IN_PYTHON = (
 
 
 def made_of_pieces(cloze: Cloze) -> str | None:
-    """Which words make more than one blank, and how many; None where none does."""
+    """The words that make more than one blank, and how many; None if there are none."""
     notes = [f"{word} and makes {width} blanks" for word, width in _wide(cloze)]
     return ", ".join(notes) or None
 
@@ -42,7 +42,7 @@ def _wide(cloze: Cloze) -> list[tuple[str, int]]:
 
 
 def blanks_of(cloze: Cloze) -> str:
-    """How many blanks, and where they come from, for a sentence: 6 blanks ('x' is ...)."""
+    """The number of blanks with their origin, for a sentence: 6 blanks ('x' is ...)."""
     count = len(cloze.positions)
     note = made_of_pieces(cloze)
     return f"{count} blank{'s' * (count != 1)}" + ("" if note is None else f" ({note})")

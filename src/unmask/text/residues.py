@@ -29,21 +29,21 @@ def check_positions(positions: object, residues: str) -> list[int]:
     """Two or more positions of a checked sequence, sorted."""
     if isinstance(positions, str | bytes) or not isinstance(positions, Sequence):
         raise ClozeError(f"positions are a list of numbers from 1, not {quoted(positions)}")
-    chosen = []
-    for given in positions:
-        position = whole_number(given)
+    numbers = []
+    for value in positions:
+        position = whole_number(value)
         if position is None:
-            raise ClozeError(f"a position is a number from 1, not {quoted(given)}")
+            raise ClozeError(f"a position is a number from 1, not {quoted(value)}")
         if not 1 <= position <= len(residues):
             raise ClozeError(
                 f"there is no position {quoted(position)}; the sequence has 1 to {len(residues)}"
             )
-        if position in chosen:
+        if position in numbers:
             raise ClozeError(f"positions name {position} twice; give each once")
-        chosen.append(position)
-    if len(chosen) < 2:
-        raise ClozeError(f"pairs need at least two positions, not {len(chosen)}")
-    return sorted(chosen)
+        numbers.append(position)
+    if len(numbers) < 2:
+        raise ClozeError(f"pairs need at least two positions, not {len(numbers)}")
+    return sorted(numbers)
 
 
 def spelled_residues(
@@ -70,12 +70,12 @@ def residues_as_blanks(
     A name is the letter with the position, counted from 1: C22.
     """
     residues = check_sequence(sequence)
-    chosen = (
+    numbers = (
         range(1, len(residues) + 1) if positions is None else check_positions(positions, residues)
     )
     text, start = spelled_residues(tokenizer, residues, vocabulary)
-    blanks: list[Blank] = [start + position - 1 for position in chosen]
-    return text, blanks, [f"{residues[position - 1]}{position}" for position in chosen]
+    blanks: list[Blank] = [start + position - 1 for position in numbers]
+    return text, blanks, [f"{residues[position - 1]}{position}" for position in numbers]
 
 
 def _first_residue(tokenizer: Tokenizer, text: str, residues: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Where the blanks of an ordinary text lie: spans, words and indices become places of tokens.
+"""The blanks of an ordinary text: spans, words and indices become places of tokens.
 
 Knows a text, the character offsets of its tokens and which of them one word has; neither tokenizer
 nor model.
@@ -20,7 +20,7 @@ _SPANS_LISTED = 6
 
 
 def checked_blanks(blanks: object) -> list[Blank]:
-    """What a caller gave for `blanks=`, as indices, spans and words, or a `ClozeError`."""
+    """The caller's `blanks=` as indices, spans and words; a `ClozeError` if they are neither."""
     if isinstance(blanks, str | bytes) or not isinstance(blanks, Sequence):
         raise ClozeError(f"blanks is a list of spans, words or token indices, not {quoted(blanks)}")
     if not blanks:
@@ -61,15 +61,15 @@ def places_of_span(
         for place, (low, high) in enumerate(offsets)
         if low < high and low < end and high > start
     ]
-    shown = quoted(text[span[0] : span[1]])
+    phrase = quoted(text[span[0] : span[1]])
     if not covered:
-        raise ClozeError(f"span {_shown(span)}, {shown}, covers no token")
+        raise ClozeError(f"span {_shown(span)}, {phrase}, covers no token")
     for place in covered:
         low, high = trimmed(text, offsets[place])
         if low < start or high > end:
             relation = "is a part" if len(covered) == 1 else "holds a part"
             raise ClozeError(
-                f"span {_shown(span)}, {shown}, {relation} of the token "
+                f"span {_shown(span)}, {phrase}, {relation} of the token "
                 f"{quoted(text[low:high])} at {_shown((low, high))}"
             )
     first = covered[0]
@@ -81,7 +81,7 @@ def places_of_span(
 
 
 def span_of_word(word: str, text: str) -> Span:
-    """Where a word or phrase occurs, if it does so once, not counting parts of other words."""
+    """The span of a word or phrase that occurs once, not counting parts of other words."""
     sought = word.strip()
     if not sought:
         raise ClozeError("a blank is an empty word; give a word of the text or a span (start, end)")

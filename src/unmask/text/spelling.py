@@ -1,4 +1,4 @@
-"""What the pieces of a tokenizer spell: names, markers, normal forms, and rests of words.
+"""The spelling of a tokenizer's pieces: names, markers, normal forms, and rests of words.
 
 Knows how WordPiece, byte-level and SentencePiece vocabularies write the start of a word, and
 nothing of blanks. A tokenizer written in Python has no `backend_tokenizer`.
@@ -41,7 +41,7 @@ def id_of_name(tokenizer: Tokenizer, name: str) -> int | None:
 
 
 def markers(tokenizer: Tokenizer) -> tuple[str, ...]:
-    """What names of this vocabulary may begin with beside the characters of the piece."""
+    """Prefixes that names of this vocabulary may have beside the characters of the piece."""
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return ("##", *SPACE_MARKERS)
@@ -73,7 +73,7 @@ def continuation(tokenizer: Tokenizer, word: str) -> tuple[int, ...]:
 
 
 def same_spelling(tokenizer: Tokenizer, word: str, ids: Sequence[int]) -> bool:
-    """Whether pieces spell the whole word, as normalised by the tokenizer, without spaces."""
+    """True if pieces spell the whole word, as normalised by the tokenizer, without spaces."""
     wanted, spelled = _normalised(tokenizer, word), _spelled(tokenizer, ids)
     if not hasattr(tokenizer, "backend_tokenizer"):
         # what it does to case and width is not known, but a lost letter still shows

@@ -1,4 +1,4 @@
-"""Which tokens a blank may take: the axis of a table.
+"""The tokens that a blank may take: the axis of a table.
 
 A support is a value: token ids in a fixed order with their names. It does not know where
 the ids come from, nor the other axes.
@@ -63,13 +63,13 @@ class Support:
         return cls(torch.arange(len(listed)), listed)
 
     def __len__(self) -> int:
-        """How many tokens the blank may take."""
+        """The number of tokens that the blank may take."""
         return len(self.ids)
 
     def __repr__(self) -> str:
         """A short form that never prints a whole vocabulary."""
-        shown = ", ".join(quoted(name) for name in self.names[:3])
-        return f"Support({len(self)} tokens: {shown}{', ...' if len(self) > 3 else ''})"
+        names = ", ".join(quoted(name) for name in self.names[:3])
+        return f"Support({len(self)} tokens: {names}{', ...' if len(self) > 3 else ''})"
 
     def part(self, places: Sequence[int]) -> "Support":
         """Some of the tokens, in the given order."""
@@ -79,7 +79,7 @@ class Support:
         return replace(self, ids=self.ids[where], names=names, log_weights=weights)
 
     def is_whole(self, vocabulary_size: int) -> bool:
-        """Whether this is every id of a vocabulary, in its own order."""
+        """True if this is every id of a vocabulary, in its own order."""
         return len(self) == vocabulary_size and bool(
             torch.equal(self.ids.cpu(), torch.arange(vocabulary_size))
         )

@@ -8,7 +8,7 @@ from unmask.text.spans import Blank
 
 
 def blank(text: str) -> Blank:
-    """What to blank in a text: a word or phrase, a span of characters, or the index of a token."""
+    """The blank that a text names: a word or phrase, a span of characters, or a token's index."""
     if re.fullmatch(r"-?[0-9]{1,9}", text):
         return int(text)
     span = re.fullmatch(r"(-?[0-9]{1,9}):(-?[0-9]{1,9})", text)

@@ -40,17 +40,17 @@ def described(tokenizer: Tokenizer, unknown: Sequence[str]) -> str:
 
 def warn_of_texts(tokenizer: Tokenizer, texts: Sequence[Sequence[str]]) -> None:
     """One warning for many texts, from the unknown parts of each."""
-    some = [unknown for unknown in texts if unknown]
-    if some:
-        parts = described(tokenizer, [part for unknown in some for part in unknown])
-        where = "" if len(texts) == 1 else f"{len(some):,} of {len(texts):,} texts: "
+    unknown_parts = [unknown for unknown in texts if unknown]
+    if unknown_parts:
+        parts = described(tokenizer, [part for unknown in unknown_parts for part in unknown])
+        where = "" if len(texts) == 1 else f"{len(unknown_parts):,} of {len(texts):,} texts: "
         warn(f"{where}{parts}", UnknownTokenWarning)
 
 
 def _listed(unknown: Sequence[str]) -> str:
     parts = list(dict.fromkeys(unknown))
-    shown = ", ".join(map(quoted, parts[:_LISTED]))
-    return shown if len(parts) <= _LISTED else f"{shown} and {len(parts) - _LISTED:,} more"
+    listed = ", ".join(map(quoted, parts[:_LISTED]))
+    return listed if len(parts) <= _LISTED else f"{listed} and {len(parts) - _LISTED:,} more"
 
 
 def _residues(tokenizer: Tokenizer, part: str) -> str | None:

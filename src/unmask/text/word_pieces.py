@@ -57,10 +57,10 @@ def pieces_in_context(
     frames = _frames(tokenizer, cloze, blank)
     candidates: dict[tuple[int, ...], Candidate] = {}
     for word in words:
-        one = _as_given(tokenizer, word) or _in_context(tokenizer, frames, str(word))
-        if one.ids in candidates:
-            raise SupportError(_given_twice(tokenizer, candidates[one.ids], one))
-        candidates[one.ids] = one
+        pieces = _as_given(tokenizer, word) or _in_context(tokenizer, frames, str(word))
+        if pieces.ids in candidates:
+            raise SupportError(_given_twice(tokenizer, candidates[pieces.ids], pieces))
+        candidates[pieces.ids] = pieces
     return list(candidates.values())
 
 
@@ -170,7 +170,7 @@ def _attempts(
 
 
 def _continues(tokenizer: Tokenizer, frame: _Frame, word: str) -> bool:
-    """Whether the word follows without a space, even after a piece that is only a space."""
+    """True if the word follows without a space, even after a piece that is only a space."""
     if frame.before and name_of_id(tokenizer, frame.before[-1]) in SPACE_MARKERS:
         return True
     return bool(frame.left) and not frame.left[-1].isspace() and not word.startswith(" ")

@@ -1,1 +1,1 @@
-"""Which places of a text depend on each other: maps of whole texts, and blanks filled together."""
+"""Maps of how places of a text depend on each other, and blanks filled together."""

@@ -57,23 +57,23 @@ def by_information(
         question = questions[opening[0]]
         widths = tuple(question.widths[place] for place in opening[1])
         rows = 1 + sum(map(options.fills, widths))
-        kept = outcomes.size * sum(widths) // (_KEPT_PER_TOKEN * rows)
-        return Shape(len(question.ids), rows, kept, widths)
+        numbers = outcomes.size * sum(widths) // (_KEPT_PER_TOKEN * rows)
+        return Shape(len(question.ids), rows, numbers, widths)
 
-    def measure(some: list[Opening]) -> Iterator[Measured]:
-        return _Contexts(reader, outcomes, options, questions, some).measured()
+    def measure(alike: list[Opening]) -> Iterator[Measured]:
+        return _Contexts(reader, outcomes, options, questions, alike).measured()
 
     openings = options.openings(questions)
     sizes, passes = [len(question.places) for question in questions], [0] * len(questions)
-    found = [torch.full((2, size, size), math.nan, dtype=torch.float64) for size in sizes]
+    maps = [torch.full((2, size, size), math.nan, dtype=torch.float64) for size in sizes]
     answers = run_by_shape(reader, openings, shape_of, measure)
     for (number, places), (values, variances, rows) in zip(openings, answers, strict=True):
         at = torch.tensor(places)
-        found[number][:, at[:, None], at] = torch.stack([values, variances])
+        maps[number][:, at[:, None], at] = torch.stack([values, variances])
         passes[number] += rows
     return [
         _averaged(question, options, numbers, rows)
-        for question, numbers, rows in zip(questions, found, passes, strict=True)
+        for question, numbers, rows in zip(questions, maps, passes, strict=True)
     ]
 
 
@@ -106,15 +106,15 @@ class _Contexts:
         openings: Sequence[Opening],
     ) -> None:
         self.reader, self.outcomes, self.options = reader, outcomes, options
-        chosen = [(questions[number], places) for number, places in openings]
+        opened = [(questions[number], places) for number, places in openings]
         self.places = [places for _, places in openings]
-        self.positions = positions_of(chosen)
-        self.masked = ids_of([question for question, _ in chosen])
+        self.positions = positions_of(opened)
+        self.masked = ids_of([question for question, _ in opened])
         self.masked.scatter_(1, self.positions, reader.model.mask_id)
         # texts that differ must not err in the same direction
         self.keys = [crc32(row.numpy().tobytes()) for row in self.masked]
         self.token_ids = options.support.ids.cpu().long()
-        self.widths = [chosen[0][0].widths[place] for place in chosen[0][1]]
+        self.widths = [opened[0][0].widths[place] for place in opened[0][1]]
         # the place of each position that is read
         self.place_at = torch.arange(len(self.widths)).repeat_interleave(torch.tensor(self.widths))
 
@@ -184,9 +184,11 @@ class _Contexts:
             same = likeliest.values.cumprod(dim=1)
             first = torch.cat([everything[:, None], same[:, :-1]], dim=1) * rest.sum(dim=2)
             uniforms = self._uniforms(place, wanted - 1)
-            differs, own = _drawn(first[:, None], uniforms[:, -1:]), uniforms[:, :-1]
+            differs, shared = _drawn(first[:, None], uniforms[:, -1:]), uniforms[:, :-1]
             piece = torch.arange(self.widths[place])[:, None]
-            other = torch.where(piece == differs, _drawn(rest, own), _drawn(probabilities, own))
+            other = torch.where(
+                piece == differs, _drawn(rest, shared), _drawn(probabilities, shared)
+            )
             drawn = torch.where(piece < differs, likeliest.indices[..., None], other)
             tokens = torch.cat([likeliest.indices[..., None], drawn], dim=2).transpose(1, 2)
             return _Fills(tokens, same[:, -1:], first.sum(dim=1))
@@ -221,5 +223,5 @@ def _drawn(
 
 
 def _widened(freedom: int) -> float:
-    """How much further Student's t reaches than the normal at 95%."""
+    """The reach of Student's t over that of the normal at 95%."""
     return float(stdtrit(freedom, 0.975) / ndtri(0.975))

@@ -64,7 +64,7 @@ def by_jacobian(
 
 
 def cells(question: MapQuestion, options: MapOptions) -> int:
-    """How many numbers the blocks of a text hold."""
+    """The number of numbers that the blocks of a text hold."""
     near = sum(len(options.near(question, place)) for place in range(len(question.places)))
     pieces = sum(question.widths) / len(question.places)
     return round(near * pieces * min(options.samples, len(options.support)) ** 2)
@@ -85,9 +85,9 @@ def _propose(
         question = questions[one[0]]
         return Shape(len(question.ids), alike=(question.widths[one[1]],))
 
-    def propose(some: list[Asked]) -> Iterator[Proposed]:
-        chosen = [(questions[n], (place,)) for n, place in some]
-        positions, ids = positions_of(chosen), ids_of([question for question, _ in chosen])
+    def propose(alike: list[Asked]) -> Iterator[Proposed]:
+        opened = [(questions[n], (place,)) for n, place in alike]
+        positions, ids = positions_of(opened), ids_of([question for question, _ in opened])
         standing = ids.gather(1, positions)
         # a blank has no token
         standing[standing == reader.model.mask_id] = -1
@@ -224,8 +224,8 @@ def _measured(
 ) -> MeasuredMap:
     size, widths = len(question.places), question.widths
     mine = [written[number, place] for place in range(size)]
-    centred = [_centred(one.logits.double()) for one in mine]
-    information = [_information(proposed[number, p], one.logits) for p, one in enumerate(mine)]
+    centred = [_centred(block.logits.double()) for block in mine]
+    information = [_information(proposed[number, p], block.logits) for p, block in enumerate(mine)]
     values, bits = torch.full((2, size, size), math.nan, dtype=torch.float64)
     for first, second in options.pairs(question):
         there = centred[first][:, mine[first].columns[second]]
@@ -238,7 +238,7 @@ def _measured(
         total = information[first][mine[first].columns[second]].sum()
         total += information[second][mine[second].columns[first]].sum()
         bits[first, second] = bits[second, first] = total / (2 * math.log(2))
-    return MeasuredMap(values, size + sum(one.rows for one in mine), information=bits)
+    return MeasuredMap(values, size + sum(block.rows for block in mine), information=bits)
 
 
 def _centred(logits: Float[Tensor, "fills read k"]) -> Float[Tensor, "fills read k"]:

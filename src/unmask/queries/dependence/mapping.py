@@ -70,15 +70,15 @@ def _maps(
 ) -> Iterator[DependenceMap]:
     measure: MeasureMaps = options.by_head or _BY_MEASURE[options.measure]
     measured = measure(reader, questions, options)
-    for question, one in zip(questions, measured, strict=True):
+    for question, of_text in zip(questions, measured, strict=True):
         yield DependenceMap(
             text=question.text,
             places=question.places,
             measure=options.measure,
-            values=one.values,
-            standard_errors=one.standard_errors,
-            information=one.information,
-            forward_passes=one.forward_passes,
+            values=of_text.values,
+            standard_errors=of_text.standard_errors,
+            information=of_text.information,
+            forward_passes=of_text.forward_passes,
             samples=min(options.samples, len(options.support)),
             model=name,
         )

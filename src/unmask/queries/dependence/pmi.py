@@ -38,7 +38,7 @@ def by_pmi(
     for (number, places), log_probs in by_place.items():
         if len(places) == 2:
             alone = [by_place[number, (place,)][0] for place in places]
-            value = math.fsum([*alone, *(-one for one in log_probs)]) / 2
+            value = math.fsum([*alone, *(-log_p for log_p in log_probs)]) / 2
             first, second = places
             values[number][first, second] = values[number][second, first] = value
     return [
@@ -56,14 +56,14 @@ def _log_probs(
         question, places = questions[one[0]], one[1]
         return Shape(len(question.ids), alike=(sum(question.widths[p] for p in places),))
 
-    def log_probs(some: list[Asked]) -> Iterator[list[float]]:
-        chosen = [(questions[number], places) for number, places in some]
-        ids, positions = ids_of([question for question, _ in chosen]), positions_of(chosen)
+    def log_probs(alike: list[Asked]) -> Iterator[list[float]]:
+        opened = [(questions[number], places) for number, places in alike]
+        ids, positions = ids_of([question for question, _ in opened]), positions_of(opened)
         tokens = ids.gather(1, positions)
         ids.scatter_(1, positions, reader.model.mask_id)
         read = reader.token_log_probs(ids, positions, tokens[:, :, None])
         rows = read.log_probs[:, :, 0].tolist()
-        for (question, places), by_piece in zip(chosen, rows, strict=True):
+        for (question, places), by_piece in zip(opened, rows, strict=True):
             rest = iter(by_piece)
             yield [math.fsum(islice(rest, question.widths[place])) for place in places]
 

@@ -45,7 +45,7 @@ class MapQuestion:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """How many tokens each place has."""
+        """The number of tokens of each place."""
         return tuple(len(place.positions) for place in self.places)
 
 
@@ -55,7 +55,7 @@ Opening = tuple[int, tuple[int, ...]]
 
 @dataclass(frozen=True, eq=False)
 class MeasuredMap:
-    """What a measure found of one text."""
+    """The numbers that a measure gives for one text."""
 
     values: Float[Tensor, "places places"]
     forward_passes: int
@@ -95,16 +95,16 @@ class MapOptions:
 
     def pairs(self, question: MapQuestion) -> Iterator[tuple[int, int]]:
         """Every two places that are near enough."""
-        for one in range(len(question.places)):
-            yield from ((one, other) for other in self.near(question, one) if other > one)
+        for place in range(len(question.places)):
+            yield from ((place, other) for other in self.near(question, place) if other > place)
 
     def openings(self, questions: Sequence[MapQuestion]) -> list[Opening]:
         """Places that are masked together: every two of a whole text, all blanks of another."""
         openings: list[Opening] = []
         for number, question in enumerate(questions):
             every = [tuple(range(len(question.places)))]
-            some = self.pairs(question) if question.is_whole else every
-            openings += [(number, places) for places in some]
+            together = self.pairs(question) if question.is_whole else every
+            openings += [(number, places) for places in together]
         return openings
 
     def within(
@@ -139,7 +139,7 @@ class MapOptions:
             )
 
     def forward_passes(self, question: MapQuestion) -> int:
-        """How many forward passes a text takes, at most: of equal ones, one runs."""
+        """The number of forward passes of a text, at most: of equal ones, one runs."""
         size, tokens = len(question.places), len(self.support)
         if self.measure == "jacobian":
             return size + size * min(self.samples, tokens)
@@ -151,20 +151,20 @@ class MapOptions:
         fills = [self.fills(width) for width in question.widths]
         if not question.is_whole:
             return 1 + sum(fills)
-        return sum(1 + fills[one] + fills[other] for one, other in self.pairs(question))
+        return sum(1 + fills[first] + fills[second] for first, second in self.pairs(question))
 
     def fills(self, width: int) -> int:
-        """How many fills of a place of so many pieces run, at most."""
+        """The number of fills of a place of so many pieces that run, at most."""
         return min(self.samples, int(len(self.support) ** width))
 
     def is_counted(self, question: MapQuestion) -> bool:
-        """Whether just so many forward passes run, because no two of them can be equal."""
+        """True if just so many forward passes run, because no two of them can be equal."""
         if self.measure == "mutual-information":
             return self.is_exact(question)
         return self.measure in ("pmi", "head")
 
     def is_exact(self, question: MapQuestion) -> bool:
-        """Whether every token of every place is tried, so that nothing is estimated."""
+        """True if every token of every place is tried, so that nothing is estimated."""
         return len(self.support) <= self.samples and max(question.widths) == 1
 
 
@@ -242,7 +242,10 @@ def positions_of(
 ) -> Int[Tensor, "chosen positions"]:
     """The positions of some places of each text, one place after another; equally many each."""
     return torch.tensor(
-        [[p for place in places for p in one.places[place].positions] for one, places in chosen]
+        [
+            [p for place in places for p in question.places[place].positions]
+            for question, places in chosen
+        ]
     )
 
 

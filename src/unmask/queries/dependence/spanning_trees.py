@@ -92,5 +92,5 @@ def _checked(values: Matrix) -> Matrix:
     return weights
 
 
-def _edge(one: int, other: int) -> Edge:
-    return (one, other) if one < other else (other, one)
+def _edge(first: int, second: int) -> Edge:
+    return (first, second) if first < second else (second, first)

@@ -1,1 +1,1 @@
-"""How far a model contradicts itself: what is measured, its statistics, and a card of them."""
+"""Measurements of how far a model contradicts itself, their statistics, and a card of them."""

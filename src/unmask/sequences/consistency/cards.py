@@ -29,8 +29,8 @@ def table(statistics: Sequence[Statistic]) -> str:
 
 
 def words(statistics: Sequence[Statistic]) -> Iterator[str]:
-    """What the numbers mean, a sentence each."""
-    by_key = {one.key: one for one in statistics}
+    """The numbers in words, a sentence each."""
+    by_key = {statistic.key: statistic for statistic in statistics}
     for part in ("adjacent", "random"):
         if j := by_key.get(f"incompatibility_{part}"):
             yield f"{part.capitalize()} blanks: {Agreement(j.estimate.value)}."
@@ -60,17 +60,17 @@ def _factor(nats: float) -> str:
     return f"a factor of {factor:.2f}" if factor < 100 else f"a factor of {factor:.1e}"
 
 
-def _cells(one: Statistic) -> list[str]:
-    p_value = "" if one.p_value is None else f" (p = {one.p_value:.2g})"
-    value, interval = _value(one)
-    return [one.title, f"{value}{p_value}", interval, one.unit, str(one.texts)]
+def _cells(statistic: Statistic) -> list[str]:
+    p_value = "" if statistic.p_value is None else f" (p = {statistic.p_value:.2g})"
+    value, interval = _value(statistic)
+    return [statistic.title, f"{value}{p_value}", interval, statistic.unit, str(statistic.texts)]
 
 
-def _value(one: Statistic) -> tuple[str, str]:
+def _value(statistic: Statistic) -> tuple[str, str]:
     """A value and its interval, without the minus sign of a number that rounds to zero."""
-    numbers = (one.estimate.value, one.estimate.low, one.estimate.high)
-    value, low, high = (f"{x:z.1%}" if one.unit == "share" else f"{x:z.3f}" for x in numbers)
-    return value, "" if math.isnan(one.estimate.low) else f"[{low}, {high}]"
+    numbers = (statistic.estimate.value, statistic.estimate.low, statistic.estimate.high)
+    value, low, high = (f"{x:z.1%}" if statistic.unit == "share" else f"{x:z.3f}" for x in numbers)
+    return value, "" if math.isnan(statistic.estimate.low) else f"[{low}, {high}]"
 
 
 def _rows(lines: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
@@ -92,18 +92,21 @@ def card(
     """Markdown with the YAML of evaluation results in front."""
     made = [(name, markdown(_fact(x))) for name, x in facts.items() if x is not None]
     # the same for both kinds of blanks
-    meanings = {one.title.rpartition(", ")[0] or one.title: one.meaning for one in statistics}
+    meanings = {
+        statistic.title.rpartition(", ")[0] or statistic.title: statistic.meaning
+        for statistic in statistics
+    }
     parts = [
         f"---\n{_front_matter(statistics, facts)}\n---",
         f"# How far {markdown(str(facts.get('model')))} contradicts itself",
         "A model that describes one joint distribution gives the same answer however it is asked. "
         "All of these numbers are 0 for such a model.",
-        "\n".join(f"- {markdown(one)}" for one in words(statistics)),
+        "\n".join(f"- {markdown(sentence)}" for sentence in words(statistics)),
         f"![J by distance, and the spread of orders]({picture})" if picture else "",
         _rows([_HEAD, *map(_cells, statistics)], (1, 2, 4)),
         "Intervals are 95% bootstrap intervals over texts. Logarithms are natural.",
         "## What the numbers mean",
-        "\n".join(f"- **{one}**: {meaning}" for one, meaning in meanings.items()),
+        "\n".join(f"- **{title}**: {meaning}" for title, meaning in meanings.items()),
         "## Where it contradicts itself most" if worst else "",
         "\n".join(map(_example, worst)),
         "## How it was made",
@@ -143,12 +146,14 @@ def _front_matter(statistics: Sequence[Statistic], facts: Mapping[str, Any]) -> 
     """YAML that the Hugging Face Hub reads as evaluation results."""
     metrics = [
         {
-            "type": f"unmask_{one.key}",
-            "name": f"{one.title} ({one.unit})",
-            "value": one.estimate.value,
-            "args": {k: x for k, x in one.to_dict().items() if k in _ARGUMENTS and x is not None},
+            "type": f"unmask_{statistic.key}",
+            "name": f"{statistic.title} ({statistic.unit})",
+            "value": statistic.estimate.value,
+            "args": {
+                k: x for k, x in statistic.to_dict().items() if k in _ARGUMENTS and x is not None
+            },
         }
-        for one in statistics
+        for statistic in statistics
     ]
     dataset = {"type": "unmask-consistency", "name": str(facts.get("corpus") or "texts")}
     result = {"task": {"type": "fill-mask"}, "dataset": dataset, "metrics": metrics}
@@ -169,10 +174,12 @@ def comparison(
     """
     names = [markdown(name) for name, _ in models]
     lines = [["statistic", "unit", *names, *(f"{name} minus {names[0]}" for name in names[1:])]]
-    by_model = [{one.key: one for one in statistics} for _, statistics in models]
+    by_model = [{statistic.key: statistic for statistic in statistics} for _, statistics in models]
     for key, first in by_model[0].items():
-        values = [" ".join(_value(one[key])).strip() if key in one else "–" for one in by_model]
-        paired = [_gap(replace(first, estimate=one[key])) if key in one else "–" for one in gaps]
+        values = [
+            " ".join(_value(by_key[key])).strip() if key in by_key else "–" for by_key in by_model
+        ]
+        paired = [_gap(replace(first, estimate=gap[key])) if key in gap else "–" for gap in gaps]
         lines.append([first.title, first.unit, *values, *paired])
     return _rows(lines, range(2, len(lines[0]))) + "\n"
 

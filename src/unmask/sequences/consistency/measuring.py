@@ -1,4 +1,4 @@
-"""What a model says of a text in several ways that should agree: pairs of blanks, orders.
+"""Several questions about a text whose answers should agree: pairs of blanks, orders.
 
 Of every text two pairs of words are masked: one of neighbours, one drawn from all pairs. Words are
 tokens with a letter or a digit, and whole words where there are such: punctuation and halves of
@@ -60,7 +60,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ConsistencyOptions:
-    """What is measured: how many random orders, and how the joints of two blanks are computed.
+    """The number of random orders, and the estimation of the joints of two blanks.
 
     A large vocabulary is estimated from `max_passes` forward passes per pair, unless `exact`. The
     `seed` decides the blanks, the orders and the estimates.
@@ -79,7 +79,7 @@ class ConsistencyOptions:
         Sketch(None, self.max_passes, self.seed)
 
     def sketch(self, lm: JointModel) -> Sketch | None:
-        """How joints are estimated; None where the whole vocabulary runs."""
+        """The sketch by which joints are estimated; None where the whole vocabulary runs."""
         is_large = isinstance(resolved(AUTO, 2, lm.model.vocabulary_size), Sketch)
         wanted = Sketch(None, self.max_passes, self.seed)
         return wanted if is_large and not self.exact else None
@@ -105,7 +105,7 @@ def read_texts(
     lm: JointModel, texts: Sequence[tuple[str | None, str | None]]
 ) -> list[ContrastedText | str]:
     """Each text with its contrast as the model reads them, or why the text cannot be measured."""
-    every = tokenised_or_reasons(lm, [one or "" for pair in texts for one in pair])
+    every = tokenised_or_reasons(lm, [text or "" for pair in texts for text in pair])
     items: list[ContrastedText | str] = []
     for text, contrast in zip(every[::2], every[1::2], strict=True):
         if isinstance(text, str):
@@ -139,8 +139,8 @@ def _words(lm: JointModel, text: TokenisedText) -> Letters:
     letters = [sum(map(str.isalnum, lm.tokenizer.decode([token]))) for token in text.tokens]
     ends = enumerate(zip(text.tokens, letters, accumulate(letters), strict=True))
     unknown = lm.tokenizer.unk_token_id
-    every = {n: (end - own, end) for n, (token, own, end) in ends if own and token != unknown}
-    whole = {one.first for one in text.words if one.last - one.first == 1} & every.keys()
+    every = {n: (end - size, end) for n, (token, size, end) in ends if size and token != unknown}
+    whole = {word.first for word in text.words if word.last - word.first == 1} & every.keys()
     words = {n: every[n] for n in sorted(whole)}
     return words if _neighbours(text, words) else every
 
@@ -166,16 +166,16 @@ def masked_pair(lm: JointModel, text: TokenisedText, part: str, seed: int) -> Cl
     else:
         ranks = tuple(sorted(sorted(words, key=drawn)[:2]))
     places = tuple(text.places[rank] for rank in ranks)
-    ids = [lm.model.mask_id if place in places else one for place, one in enumerate(text.ids)]
+    ids = [lm.model.mask_id if place in places else token for place, token in enumerate(text.ids)]
     gold = tuple(text.ids[place] for place in places)
     return Cloze(text.text, tuple(ids), places, gold, unknown=text.unknown)
 
 
 def _pair(
-    lm: JointModel, one: ContrastedText, part: str, options: ConsistencyOptions, settings: Settings
+    lm: JointModel, item: ContrastedText, part: str, options: ConsistencyOptions, settings: Settings
 ) -> dict[str, Any]:
-    cloze, sketch = masked_pair(lm, one.text, part, options.seed), options.sketch(lm)
-    first, second = map(one.text.places.index, cloze.positions)
+    cloze, sketch = masked_pair(lm, item.text, part, options.seed), options.sketch(lm)
+    first, second = map(item.text.places.index, cloze.positions)
     a, b = cloze.gold or ()
     tables = lm.tables(cloze, support="vocabulary", settings=settings)
     if sketch is None:
@@ -183,7 +183,7 @@ def _pair(
         pool, passes = construct(DEFAULT_METHOD, tables), 1 + sum(tables.shape)
     else:
         # another one per text, so that the errors of a mean cancel
-        sketch = replace(sketch, seed=(sketch.seed + int(one.id, 16)) % 2**63)
+        sketch = replace(sketch, seed=(sketch.seed + int(item.id, 16)) % 2**63)
         joints, pair = joints_at({DEFAULT_METHOD: {}}, tables, sketch, (a, b), replicates=0)
         pool, tables, passes = joints[DEFAULT_METHOD], pair.tables(), pair.forward_passes
     # of a sketch, true tokens are in the head, where masses are probabilities
@@ -212,19 +212,20 @@ def _answers(tables: PairTables, at: tuple[int, int]) -> dict[str, float | None]
     law, apart = stationary_law(tables), agreement(tables)
     row = slice(i, i + 1)
     a_given_b, b_given_a = (float(tables.log_given_others(t, row)[0, j]) for t in (0, 1))
-    own = tables.masked.log_a.double(), tables.masked.log_b.double()
+    masked = tables.masked.log_a.double(), tables.masked.log_b.double()
     means = _mean_conditionals(tables)
     direct, mixed = (
-        (float(log_a[i]) + b_given_a, float(log_b[j]) + a_given_b) for log_a, log_b in (own, means)
+        (float(log_a[i]) + b_given_a, float(log_b[j]) + a_given_b)
+        for log_a, log_b in (masked, means)
     )
     # where pseudo-Gibbs sampling settles, both orders have an even share
     gibbs = a_given_b + float(law.log_b[j]), b_given_a + float(law.log_a[i])
     return {
         "incompatibility": None if apart is None else apart.bits,
-        "marginal_divergence": sum(map(_divergence, own, means)) / 2,
+        "marginal_divergence": sum(map(_divergence, masked, means)) / 2,
         "first_then_second": direct[0],
         "second_then_first": direct[1],
-        "independent": float(own[0][i] + own[1][j]),
+        "independent": float(masked[0][i] + masked[1][j]),
         "pseudo_gibbs": _log_mean(gibbs),
         "ensemble": _log_mean([*direct, *mixed]),
     }
@@ -251,17 +252,17 @@ def _mean_conditionals(tables: PairTables) -> tuple[Float[Tensor, " a"], Float[T
 def _divergence(log_p: Float[Tensor, " size"], log_q: Float[Tensor, " size"]) -> float:
     """The Jensen-Shannon divergence in bits."""
     middle = torch.logaddexp(log_p, log_q) - math.log(2)
-    total = sum(float((one.exp() * (one - middle)).sum()) for one in (log_p, log_q))
+    total = sum(float((log_one.exp() * (log_one - middle)).sum()) for log_one in (log_p, log_q))
     return max(0.0, total / 2 / math.log(2))
 
 
 def _orders(
-    reader: RowReader, one: ContrastedText, options: ConsistencyOptions
+    reader: RowReader, item: ContrastedText, options: ConsistencyOptions
 ) -> list[dict[str, Any]]:
     """By order the log-probability of the text, and that of its contrast."""
-    texts = [text for text in (one.text, one.contrast) if text is not None]
+    texts = [text for text in (item.text, item.contrast) if text is not None]
     drawn = random_unmasking(reader, texts, orders=options.orders, seed=options.seed)
-    tokens = len(one.text.places)
+    tokens = len(item.text.places)
     shared = {"part": ORDER, "tokens": tokens, "forward_passes": tokens * len(texts)}
     return [
         {**shared, "order": f"{ANY}-{rank}", **dict(zip(LOG_PROBS, logs, strict=False))}

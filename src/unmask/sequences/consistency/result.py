@@ -30,7 +30,7 @@ _WORST = 5
 
 @dataclass(frozen=True, eq=False)
 class Consistency(Guessable):
-    """How far a model contradicts itself: a row per pair of blanks and per order of unmasking.
+    """The contradictions of a model: a row per pair of blanks and per order of unmasking.
 
     `facts` name the model, the corpus and the options. Intervals are of a bootstrap over
     texts, by the `resampling`. `numbers` are what is measured of each text, by its id, `statistics`
@@ -52,7 +52,10 @@ class Consistency(Guessable):
 
     def __repr__(self) -> str:
         """The model, how many texts, and J."""
-        j = next((f"J = {one.estimate.value:.3f} bits" for one in self.statistics), "no number")
+        j = next(
+            (f"J = {statistic.estimate.value:.3f} bits" for statistic in self.statistics),
+            "no number",
+        )
         about = f"{self.facts.get('model')}: {len(self.numbers)} texts"
         return f"<Consistency of {about}, {j} between adjacent blanks>"
 
@@ -62,7 +65,7 @@ class Consistency(Guessable):
 
     @computed_once
     def numbers(self) -> Numbers:
-        """What is measured of each text, by its id."""
+        """The numbers measured of each text, by its id."""
         return statistics.numbers_of(self.rows)
 
     @computed_once
@@ -72,7 +75,7 @@ class Consistency(Guessable):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: the statistics, and where they are from; without texts."""
-        results = {one.key: one.to_dict() for one in self.statistics}
+        results = {statistic.key: statistic.to_dict() for statistic in self.statistics}
         return {"results": results, "config": {"unmask": __version__, **self.facts}}
 
     def card(self, *, picture: str | None = None) -> str:
@@ -106,7 +109,9 @@ class Consistency(Guessable):
             models/tiny-english
         """
         gaps = [statistics.differences(o.numbers, self.numbers, self.resampling) for o in others]
-        every = [(str(one.facts.get("model")), one.statistics) for one in (self, *others)]
+        every = [
+            (str(answers.facts.get("model")), answers.statistics) for answers in (self, *others)
+        ]
         return cards.comparison(every, gaps)
 
     def plot(self) -> "Figure":
@@ -139,15 +144,15 @@ def consistency_of(
     if len(others) != len(texts):
         raise ClozeError(f"there are {len(texts)} texts but {len(others)} contrasts; give one each")
     items: list[ContrastedText] = []
-    for number, one in enumerate(read_texts(lm, list(zip(texts, others, strict=True)))):
-        if isinstance(one, str):
-            raise ClozeError(f"text {number}: {one}")
-        items.append(one)
-    chosen, rows = settings or Settings(), list[Row]()
-    inner = replace(chosen, progress=False, announce=False)
-    with bar("consistency", unit="text", total=len(items), shown=chosen.progress) as counted:
+    for number, item in enumerate(read_texts(lm, list(zip(texts, others, strict=True)))):
+        if isinstance(item, str):
+            raise ClozeError(f"text {number}: {item}")
+        items.append(item)
+    how, rows = settings or Settings(), list[Row]()
+    inner = replace(how, progress=False, announce=False)
+    with bar("consistency", unit="text", total=len(items), shown=how.progress) as counted:
         for item in items:
-            some = measured(lm, item, options, inner)
-            rows += [{**row, "text": item.text.text} for row in some]
+            of_item = measured(lm, item, options, inner)
+            rows += [{**row, "text": item.text.text} for row in of_item]
             counted.update(1)
     return Consistency(rows, {"model": lm.name, "revision": lm.revision, **asdict(options)})

@@ -93,13 +93,14 @@ _WEIGHTS = {f"incompatibility_share_{part}": f"mutual_information_{part}" for pa
 
 
 def numbers_of(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
-    """What is measured of each text, by its id and by key; rows without numbers are left out."""
+    """The numbers of each text, by its id and by key; rows without numbers are left out."""
     texts: dict[str, list[Row]] = {}
     for row in rows:
         if not row.get("reason"):
             texts.setdefault(row["text_id"], []).append(row)
     return {
-        name: {key: x for key, x in _of_text(some) if x is not None} for name, some in texts.items()
+        name: {key: x for key, x in _of_text(of_name) if x is not None}
+        for name, of_name in texts.items()
     }
 
 
@@ -110,7 +111,7 @@ def _of_text(rows: Sequence[Row]) -> Iterator[tuple[str, float | None]]:
     if len(orders) > 1:
         yield "order_deviation", stdev(row["text_log_p"] / row["tokens"] for row in orders)
     pairs = [(row["text_log_p"], row["contrast_log_p"]) for row in orders]
-    verdicts = [one > other for one, other in pairs if other is not None]
+    verdicts = [text > other for text, other in pairs if other is not None]
     if (count := len(verdicts)) > 1:
         yield "verdict_flips", 2 * sum(verdicts) * verdicts.count(False) / (count * (count - 1))
 
@@ -118,9 +119,9 @@ def _of_text(rows: Sequence[Row]) -> Iterator[tuple[str, float | None]]:
 def _of_pair(row: Row) -> dict[str, float | None]:
     logs = [row[name] for name in _WAYS]
     first, second = row["first_then_second"], row["second_then_first"]
-    kept = ("incompatibility", "mutual_information", "marginal_divergence")
+    copied = ("incompatibility", "mutual_information", "marginal_divergence")
     return {
-        **{key: row[key] for key in kept},
+        **{key: row[key] for key in copied},
         "incompatibility_share": row["incompatibility"],
         "construction_spread": (max(logs) - min(logs)) / 2,
         "order_difference": first - second,
@@ -160,7 +161,7 @@ def statistics(numbers: Numbers, resampling: Resampling) -> list[Statistic]:
     """Every statistic that some text has a number for."""
     made = []
     for key, about in STATISTICS.items():
-        names = [name for name, one in numbers.items() if key in one]
+        names = [name for name, of_text in numbers.items() if key in of_text]
         values = [numbers[name][key] for name in names]
         over = _WEIGHTS.get(key)
         weights = [1.0 if over is None else numbers[name][over] for name in names]
@@ -177,7 +178,7 @@ def median_test(differences: Sequence[float]) -> float:
 
     Those that rounding explains say nothing; where none is left, 1.
     """
-    apart = [one for one in differences if abs(one) > ROUNDING]
+    apart = [difference for difference in differences if abs(difference) > ROUNDING]
     return float(wilcoxon(apart).pvalue) if apart else 1.0
 
 
