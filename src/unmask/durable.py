@@ -4,15 +4,14 @@ import errno
 import glob
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TypeVar
+from typing import BinaryIO
 
 from unmask.errors import StoreError
 from unmask.printable import quoted
 
 _UNFINISHED = ".unfinished"
-_File = TypeVar("_File", bound=IO[Any])
 
 
 @contextmanager
@@ -72,20 +71,6 @@ def remove_unfinished(folder: Path, name: str = "*") -> None:
     with explained(folder):
         for left in folder.glob(f".{pattern}{_UNFINISHED}"):
             left.unlink(missing_ok=True)
-
-
-@contextmanager
-def closed(file: _File, path: Path) -> Iterator[_File]:
-    """A file that is closed at the end; an error of closing after another error is ignored."""
-    try:
-        yield file
-    except BaseException:
-        # what could not be written is tried once more, and fails once more
-        with suppress(OSError):
-            file.close()
-        raise
-    with explained(path):
-        file.close()
 
 
 @contextmanager

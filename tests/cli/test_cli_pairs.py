@@ -209,7 +209,8 @@ def test_a_pipe_of_json_lines_into_a_table_has_the_columns_of_its_first(
 ) -> None:
     pipe = Pipe(written([ROWS[0], {**ROWS[0], "late": 1}], "jsonl"), str)
     monkeypatch.setattr("sys.stdin", pipe)
-    assert main(["pairs", "-", "-m", folder, "--input-format", "jsonl"]) == 2
+    size = ["--rows-per-unit", "1"]
+    assert main(["pairs", "-", "-m", folder, "--input-format", "jsonl", *size]) == 2
     out, err = capsys.readouterr()
     assert len(read(out)) == 1
     assert "a row has 'late', which the first does not have; write JSON lines" in err

@@ -15,7 +15,7 @@ import unmask
 from unmask import cli
 from unmask.cli import many
 from unmask.jobs import running
-from unmask.records.files import records_or_raise
+from unmask.records.files import open_input, records_or_raise
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -177,15 +177,15 @@ def test_a_kind_is_one_file(model, tmp_path, monkeypatch, capsys) -> None:
     for name in ("out.csv", "out.jsonl", "out.parquet", "out/"):
         output = str(tmp_path / name) + "/" * ("." not in name)
         chosen = many.RowsCommand(model=str(model), output=output, rows_per_unit=2)
-        given = many.GivenRows([str(tmp_path / "in.csv")])
+        rows = open_input([str(tmp_path / "in.csv")])
         # the second unit is interrupted, and the first is not run again
         ran.clear()
         with monkeypatch.context() as patch:
             patch.setattr(type(kind), "run", interrupted)
             with pytest.raises(KeyboardInterrupt):
-                many.RowsRun(chosen, kind, given).run()
+                many.run(chosen, kind, rows)
             ran.clear()
-            assert many.RowsRun(chosen, kind, given).run() == 0
+            assert many.run(chosen, kind, rows) == 0
         assert ran == [["a dog sat"]]
         assert "2 of 3 texts counted; the others have a reason" in capsys.readouterr().err
         place = tmp_path / name

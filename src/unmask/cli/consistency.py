@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -73,8 +73,7 @@ class ConsistencyCommand(many.RowsCommand):
             raise UnmaskError("give a model with --model, or folders with --compare")
         own = str(files("unmask.sequences.consistency") / "sentences.csv")
         source = inputs.read_input(self.input or (() if self.text else (own,)), self.text)
-        given = many.GivenRows.of(source, self, piped_format="txt")
-        given.check_header(["text"])
+        texts = many.open_rows(self, source, ["text"], "txt")
         kind, rows = self._kind(source), list["Row"]()
 
         def conclude(counts: "Counts") -> int:
@@ -86,8 +85,8 @@ class ConsistencyCommand(many.RowsCommand):
                 print(Consistency(rows, kind.options()))
             return many.concluded(self, kind, counts)
 
-        run = many.RowsRun(self, kind, given, default_format=None, keep=rows.extend)
-        return replace(run, conclude=conclude).run()
+        keep = rows.extend
+        return many.run(self, kind, texts, default_format=None, keep=keep, conclude=conclude)
 
     def _kind(self, source: inputs.Input) -> "ConsistencyKind":
         from unmask.jobs.kinds.consistency import ConsistencyKind

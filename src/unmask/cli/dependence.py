@@ -82,13 +82,12 @@ class DependenceCommand(many.RowsCommand):
     def run(self) -> int:
         """Check all options and files, load the model, then map one text or many."""
         source = inputs.read_input(self.input, self.text)
-        given = many.GivenRows.of(source, self, piped_format="txt")
-        given.check_header(["text"])
+        rows = many.open_rows(self, source, ["text"], "txt")
         is_one = many.is_one_text(self, source)
         self._check(is_one)
         kind = self._kind()
         if not is_one:
-            return many.RowsRun(self, kind, given, _TEXTS_AT_ONCE).run()
+            return many.run(self, kind, rows, _TEXTS_AT_ONCE)
         (text,) = source.texts
         lm = self.running.load(self.model)
         question = kind.question(lm, text)

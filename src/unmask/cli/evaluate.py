@@ -55,10 +55,9 @@ class EvaluateCommand:
 
     def run(self) -> int:
         """Draw the examples, agree on the plan, compute what is missing."""
-        cluster.check(self.distributed)
         request = self._request()
         # first: whether there is a cluster is known at once, reading a corpus takes time
-        joined = nullcontext() if self.dry_run else cluster.workers(self.distributed, request.model)
+        joined = nullcontext() if self.dry_run else self.distributed.joined(request.model)
         with cluster.leaving_in_order(), joined as workers:
             if workers is not None:
                 # this process only plans, and needs no GPU
@@ -66,12 +65,11 @@ class EvaluateCommand:
             return self._evaluate(request, workers)
 
     def _evaluate(self, request: "EvaluationRequest", workers: "RayWorkers | None") -> int:
-        from unmask.jobs.folder import Shard
         from unmask.jobs.running import run_job
 
         job = request.job(
             say=self._note,
-            shard=Shard() if self.shard is None else Shard.parse(self.shard),
+            shard=many.shard_of(self.shard),
             rows_per_unit=self.rows_per_unit,
             strict=self.strict,
         )

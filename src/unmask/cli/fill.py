@@ -114,8 +114,7 @@ class FillCommand(many.RowsCommand):
         source = inputs.read_input(self.input, self.text)
         is_one = many.is_one_text(self, source)
         self._check(is_one)
-        given = many.GivenRows.of(source, self, piped_format="txt")
-        given.check_header(["text"])
+        rows = many.open_rows(self, source, ["text"], "txt")
         from unmask.jobs.kinds.fill import Answerer, FillKind, FillRequest, Together
         from unmask.text.pieces import one_blank_for_each
 
@@ -141,7 +140,7 @@ class FillCommand(many.RowsCommand):
             )
             # a text may take seconds: each is written when it is done
             at_once = 1 if together is None else _TEXTS_AT_ONCE
-            return many.RowsRun(self, kind, given, at_once, default_format="jsonl").run()
+            return many.run(self, kind, rows, at_once, default_format="jsonl")
         is_announced = bool(self.targets) and not self.quiet
         lm = self.running.load(self.model)
         cloze = lm.cloze(source.texts[0], blanks=request.blanks)

@@ -47,14 +47,14 @@ class PairsCommand(many.RowsCommand):
 
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write some items at a time."""
-        given = many.GivenRows.of(inputs.read_input(self.input, instead=_INSTEAD), self)
-        given.check_header(self._named())
+        source = inputs.read_input(self.input, instead=_INSTEAD)
+        rows = many.open_rows(self, source, self._named())
         from unmask.sequences.word_pairs import ITEMS_AT_ONCE
 
         kind = self._kind()
         # by tables an item takes seconds: each is written when it is done
         at_once = 1 if kind.runs_alone else ITEMS_AT_ONCE
-        return many.RowsRun(self, kind, given, at_once).run()
+        return many.run(self, kind, rows, at_once)
 
     def _kind(self) -> "PairsKind":
         from unmask.jobs.kinds.pairs import PairsKind

@@ -1,7 +1,7 @@
 """`unmask score`: whole texts, words and minimal pairs, from a file into a file."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unmask.cli import many, score_notes, score_options
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from unmask.jobs.counts import Counts
     from unmask.jobs.kinds.score import ScoreKind
     from unmask.records.files import InputRows
-    from unmask.records.rows import Record, Row
+    from unmask.records.rows import Row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,31 +37,33 @@ class ScoreCommand(ScoreOptions):
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write unit by unit."""
         source = score_options.source_of(self)
-        given = many.GivenRows.of(source, self, piped_format="txt", hold=True)
-        given.check_header(score_options.named_columns(self))
+        is_blimp = self.blimp is not None
+        texts = (
+            None
+            if is_blimp
+            else many.open_rows(self, source, score_options.named_columns(self), "txt")
+        )
         kind, rows = score_options.checked(self), list["Row"]()
-        if self.blimp is not None:
-            given = replace(given, records=self._blimp(self.blimp))
+        texts = (self._blimp() if texts is None else texts).begin(hold=True)
+        for name in self.by:
+            if name not in texts.names:
+                raise UnmaskError(f"--by {quoted(name)}: the input has no such column")
         is_table = self.output in (None, "-") and not (self.json or self.output_format)
 
         def conclude(counts: "Counts") -> int:
             self._print(kind, counts, rows, is_table=is_table)
             return 0
 
-        keep = rows.extend if self.blimp is None else lambda rows: None
-        run = many.RowsRun(self, kind, given, default_format=None, keep=keep)
-        return replace(run, check=self._check_groups, conclude=conclude).run()
+        keep = (lambda rows: None) if is_blimp else rows.extend
+        return many.run(self, kind, texts, default_format=None, keep=keep, conclude=conclude)
 
-    def _blimp(self, place: str) -> "list[Record]":
+    def _blimp(self) -> "InputRows":
+        from unmask.records.files import rows_in_memory
         from unmask.records.rows import Record
         from unmask.sequences.blimp import read_blimp
 
-        return [Record(row) for row in read_blimp(place, paradigms=self.paradigm, limit=self.limit)]
-
-    def _check_groups(self, given: "InputRows") -> None:
-        for name in self.by:
-            if name not in given.names:
-                raise UnmaskError(f"--by {quoted(name)}: the input has no such column")
+        pairs = read_blimp(self.blimp or "", paradigms=self.paradigm, limit=self.limit)
+        return rows_in_memory([Record(row) for row in pairs])
 
     def _print(
         self, kind: "ScoreKind", counts: "Counts", rows: "list[Row]", *, is_table: bool

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -90,11 +90,6 @@ class RowBatch:
             return list(self.table.column_names)
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
-    @property
-    def whole_rows(self) -> Sequence[Row]:
-        """The rows with all their columns."""
-        return self.rows if self.table is None else self.table.to_pylist()
-
 
 class Source(NamedTuple):
     """An input cut into units; of a pipe they are read once, and it has no `identity`.
@@ -118,21 +113,37 @@ class InputRows:
     """An INPUT after a look at its first rows: `names` are their columns, `sample` some of them.
 
     Its rows are those of `files`, each with its format, or `records`; of these, `identity` is what
-    they are known by, in place of a hash.
+    they are known by, in place of a hash. At a pipe `begin` looks; errors call it `shown`.
     """
 
-    names: Sequence[str]
-    sample: Sequence[Row]
+    names: Sequence[str] = ()
+    sample: Sequence[Row] = ()
     files: Sequence[tuple[FoundFile, str]] = ()
     columns: Sequence[str] = ()
     limit: int | None = None
     records: Iterable[Record] | None = None
     identity: list[object] | None = None
+    shown: str = "the input"
 
     @property
     def is_pipe(self) -> bool:
         """Whether its rows are read once, as they come."""
         return self.records is not None and not isinstance(self.records, Sequence)
+
+    def begin(self, *, hold: bool = False) -> "InputRows":
+        """The same after the first row of a pipe that can be read; with `hold` all are read."""
+        if not self.is_pipe:
+            return self
+        rest, head = iter(self.records or ()), list[Record]()
+        # no further than the first row: it may be a terminal
+        while hold or not (head and head[-1].reason is None):
+            if (record := next(rest, None)) is None:
+                break
+            head.append(record)
+        names, sample = _look([head], self.shown)
+        if hold:
+            return rows_in_memory(head)
+        return replace(self, names=names, sample=sample, records=chain(head, rest))
 
     def cut(self, size: int, *, at_least: int = 1, at_most: int | None = None) -> Source:
         """Units of so many rows; of fewer, or more, where there would be too few or too many."""
@@ -188,12 +199,11 @@ def open_input(
     format: str | None = None,
     limit: int | None = None,
     piped_format: str = "txt",
-    hold: bool = False,
 ) -> InputRows:
     """The rows of files, patterns, folders and URLs, or of one pipe (`-` is stdin).
 
     At most `limit` rows. `format` is theirs if names do not show it, `piped_format` that of a pipe
-    by default; with `hold` a pipe is read to its end. If no row can be read, it is refused.
+    by default. If no row of the files can be read, they are refused; a pipe is not read yet.
     """
     pipe = next(filter(is_pipe, inputs), None)
     if pipe is not None and len(inputs) > 1:
@@ -201,12 +211,7 @@ def open_input(
     if pipe is not None:
         unit = Unit(0, pipe, format_of(pipe, format, piped_format))
         records = islice(read_records(unit, columns), limit)
-        # no further than the first row: it may be a terminal
-        head = list(_until(records, 1))
-        names, sample = _look([head], places.shown(pipe))
-        if hold:
-            return rows_in_memory([*head, *records])
-        return InputRows(names, sample, columns=columns, records=chain(head, records))
+        return InputRows(columns=columns, records=records, shown=places.shown(pipe))
     files = [(file, format_of(file.place, format)) for file in places.find(inputs, _ENDINGS)]
     step = max(1, len(files) // _FILES_LOOKED_AT)
     heads = (_head(file.place, its, columns) for file, its in files[::step][:_FILES_LOOKED_AT])
@@ -215,21 +220,27 @@ def open_input(
     return InputRows(names, sample, files, columns, limit)
 
 
-def _look(heads: Iterable[Sequence[Record]], shown: str) -> tuple[list[str], list[Row]]:
-    """The columns of the first rows of some files, and those of them that can be read."""
-    why, names, sample = f"{shown} holds no text; give at least one", list[str](), list[Row]()
+def _look(heads: Iterable[Iterable[Record]], shown: str) -> tuple[list[str], list[Row]]:
+    """The columns of the first rows of some files, and some rows that can be read."""
+    names, sample, why = list[str](), list[Row](), ""
     for head in heads:
-        good = [record.row for record in head if record.reason is None]
+        good = list[Row]()
+        for record in head:
+            if record.reason is not None:
+                why = why or record.reason
+                continue
+            good.append(record.row)
+            if len(good) == _ROWS_ENOUGH:
+                break
         # lines of JSON may each have others: that of a later row is no slip
         names = names or list(good[0] if good else ())
         sample += good
-        why = next((record.reason for record in head if record.reason is not None), why)
     if not sample:
-        raise CorpusError(why)
+        raise CorpusError(why or f"{shown} holds no text; give at least one")
     return names, sample
 
 
-def _head(place: str, format: str, columns: Sequence[str]) -> list[Record]:
+def _head(place: str, format: str, columns: Sequence[str]) -> Iterator[Record]:
     """The first rows of a file, or why it cannot be read."""
     unit = Unit(0, place, format)
     try:
@@ -237,18 +248,9 @@ def _head(place: str, format: str, columns: Sequence[str]) -> list[Record]:
             # of the first group alone: a damaged one further on is a matter of its unit
             rows = next(filter(None, parquet.group_sizes(place)), 0)
             unit = unit._replace(stop=min(_ROWS_ENOUGH, rows))
-        return list(_until(islice(read_records(unit, columns), _ROWS_LOOKED_AT), _ROWS_ENOUGH))
+        yield from islice(read_records(unit, columns), _ROWS_LOOKED_AT)
     except CorpusError as error:
-        return [Record({}, str(error))]
-
-
-def _until(records: Iterable[Record], enough: int) -> Iterator[Record]:
-    """Rows until enough of them can be read."""
-    for record in records:
-        yield record
-        enough -= record.reason is None
-        if enough == 0:
-            return
+        yield Record({}, str(error))
 
 
 def is_pipe(place: str) -> bool:
@@ -276,15 +278,6 @@ def format_of(place: str, named: str | None = None, default: str | None = None) 
             f"{listed(FORMATS)}"
         )
     return format
-
-
-def check_header(place: str, format: str | None, columns: Sequence[str]) -> None:
-    """Raise where the first line of a CSV or TSV file of this machine lacks a column."""
-    path = os.path.expanduser(place)
-    if os.path.isfile(path) and not is_pipe(place):
-        layout = _layout(path, format or format_by_name(path), columns)
-        if layout.reason is not None:
-            raise CorpusError(layout.reason)
 
 
 # --- where units begin -------------------------------------------------------------------------
@@ -407,7 +400,7 @@ def read_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
         raise CorpusError(f"{shown} is a pipe, from which Parquet cannot be read; give a file")
     if unit.format == "parquet":
         batch = read_unit(unit, columns)
-        yield from map(Record, batch.whole_rows, batch.reasons)
+        yield from map(Record, batch.table.to_pylist() if batch.table else (), batch.reasons)
         return
     if is_input and sys.stdin is None:
         raise CorpusError("there is no standard input to read from; give a file")

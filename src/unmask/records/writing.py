@@ -6,7 +6,9 @@ import json
 import math
 from collections.abc import Sequence
 
+from unmask.errors import CorpusError
 from unmask.markup import data_cell
+from unmask.printable import quoted
 from unmask.records.rows import Row
 
 
@@ -18,10 +20,15 @@ def written(rows: Sequence[Row], names: Sequence[str], format: str, *, header: b
     JSON lines hold every value as it was; dates and others that JSON does not have are text, and a
     number that is not finite is null. In CSV and TSV control characters are shown escaped, as
     `\x1b`, and a text that a spreadsheet would take for a formula stands behind a mark, which is
-    removed where such a cell is read here again.
+    removed where such a cell is read here again. A column that is not among the names is an error.
     """
     if format == "jsonl":
         return "".join(f"{json.dumps(_plain(row), allow_nan=False)}\n" for row in rows)
+    for name in (name for row in rows for name in row.keys() - set(names)):
+        raise CorpusError(
+            f"a row has {quoted(name)}, which the first does not have; write JSON lines, or give a "
+            "file instead of a pipe"
+        )
     tabs = format == "tsv"
     table = [[data_cell(name, tabs=tabs) for name in names]] if header else []
     table += [[cell(row.get(name), tabs=tabs) for name in names] for row in rows]
