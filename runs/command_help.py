@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from unmask import cli
-from unmask.cli.command import Declared, _written, declared
+from unmask.cli.command import Option, declared
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
 COMMAND = "python runs/command_help.py"
@@ -48,17 +48,16 @@ def page() -> str:
 
 def _options() -> str:
     """A table of all options: one row for each name and help."""
-    rows: dict[tuple[str, str], tuple[Declared, list[str]]] = {}
+    rows: dict[tuple[str, str], tuple[Option, list[str]]] = {}
     for name, command in cli._COMMANDS.items():
         for one in declared(command):
-            if not one.option.is_positional:
-                text = one.option.help.replace("{default}", _written(one.default))
-                rows.setdefault((one.name, text), (one, []))[1].append(name)
+            if not one.is_positional:
+                rows.setdefault((one.name, one.full_help), (one, []))[1].append(name)
     lines = ["## All options\n", "| option | what it does | commands |\n|---|---|---|"]
     for (name, text), (one, commands) in sorted(rows.items()):
-        short = f"`{one.option.short}`, " if one.option.short else ""
-        value = "" if one.type is bool else f" {one.option.metavar or name.upper()}"
-        shown = f"{short}`--{name.replace('_', '-')}{value}`".replace("|", "\\|")
+        short = f"`{one.short}`, " if one.short else ""
+        value = "" if one.type is bool else f" {one.metavar or name.upper()}"
+        shown = f"{short}`{one.flag}{value}`".replace("|", "\\|")
         lines.append(f"| {shown} | {text.replace('|', chr(92) + '|')} | {', '.join(commands)} |")
     return "\n".join(lines) + "\n"
 

@@ -20,7 +20,7 @@ from wilson import wilson_by_roots
 
 import unmask
 from unmask import cli
-from unmask.cli import many, score_options
+from unmask.cli import many
 from unmask.cli.command import value
 from unmask.cli.score import ScoreCommand
 from unmask.sequences.blimp import hashed
@@ -479,12 +479,12 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
         ),
         (
             ["--text", "a", "--method", "unmasking", "--order", "8"],
-            "not '8'; the number of orders of hcb-path is --orders",
+            "no order '8'; orders of unmasking: left-to-right",
         ),
-        (["--text", "a", "--column", "x"], "--column does not apply with a text; leave it out"),
-        (["--text", "a", "--by", "x"], "--by does not apply with a text"),
-        (["--text", "a", "--given", "x"], "--given names columns of a table; for one text, pipe"),
-        (["-", "--pairs", "x"], "--pairs takes two columns, as good,bad, not 'x'"),
+        (["--text", "a", "--column", "x"], "--column does not apply to a text, but to a file"),
+        (["--text", "a", "--by", "x"], "--by does not apply to a text"),
+        (["--text", "a", "--given", "x"], "--given does not apply to a text"),
+        (["-", "--pairs", "x"], "--pairs takes columns, as good,bad, not 'x'"),
     ],
 )
 def test_bad_input_ends_in_one_line(arguments: list[str], sentence: str, rejected) -> None:
@@ -543,7 +543,8 @@ def commands() -> Iterator[list[str]]:
 @pytest.mark.parametrize("words", list(commands()), ids=lambda words: " ".join(words[3:])[:60])
 def test_commands_of_the_page_are_sound(words: list[str]) -> None:
     command = value(ScoreCommand, vars(cli._parser().parse_args(words)))
-    score_options.checked(command)
+    command.check(is_text=False)
+    assert command.kind().methods
     many.is_folder(command)
 
 

@@ -58,8 +58,8 @@ def test_all_methods_are_those_that_can_be_estimated(run, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--exact", "--precision", "0.1"], "--precision and --exact exclude each other"),
-        (["--exact", "--support", "50"], "--support and --exact exclude each other"),
+        (["--exact", "--precision", "0.1"], "precision and exact exclude each other"),
+        (["--exact", "--support", "50"], "support and exact exclude each other"),
         (["--precision", "0"], "a precision is a number of nats above 0"),
         (["--method", "ag"], "ag cannot be estimated from a sketch of the vocabulary"),
     ],

@@ -87,7 +87,7 @@ def test_an_option_of_several_commands_has_one_help() -> None:
     for command in _COMMANDS.values():
         if isinstance(command, type):
             for one in declared(command):
-                helps.setdefault(one.name, set()).add(one.option.help)
+                helps.setdefault(one.name, set()).add(one.help)
     shared = [one.name for one in fields(options.Running)] + ["model"]
     # head takes its model by place
     assert {name: len(helps[name]) for name in shared if len(helps[name]) > 1} == {"model": 2}

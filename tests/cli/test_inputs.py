@@ -95,7 +95,6 @@ def test_a_table_is_not_a_text() -> None:
         ("fill --input texts.txt", "fill has no option '--input': give the file itself"),
         ("score --top-k 3", "score has no option '--top-k': unmask score --help lists its options"),
         ("fill --topk=3", "fill has no option '--topk': did you mean --top?"),
-        ("pairs --n 5", "did you mean --limit?"),
         ("score --output-file x", "did you mean --output?"),
         ("fill --methods mlm", "did you mean --method?"),
         ("evaluate snli -o x --sketch", "estimates are the default; --exact turns them off"),

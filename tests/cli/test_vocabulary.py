@@ -40,8 +40,8 @@ def test_an_option_is_the_same_wherever_it_is() -> None:
     by_name: dict[str, set[Any]] = defaultdict(set)
     for command in _COMMANDS.values():
         for one in declared(command):
-            if not one.option.is_positional:
-                shown = one.option.help, one.option.metavar, one.option.short, one.option.choices
+            if not one.is_positional:
+                shown = one.help, one.metavar, one.short, one.choices
                 by_name[one.name].add((*shown, repr(one.default), str(one.type)))
     assert {name for name, every in by_name.items() if len(every) > 1} == set(DIFFERENT)
 

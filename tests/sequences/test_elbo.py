@@ -233,7 +233,7 @@ def test_other_draws_are_another_job_and_need_the_method(
     assert cli.main([*command, "--draws", "3"]) == 2
     assert "options.draws is '2' there, '3' here" in capsys.readouterr().err
     assert cli.main(["score", "rows.txt", "-m", str(folder), "--draws", "3"]) == 2
-    assert "--draws is for elbo, but --method is pll" in capsys.readouterr().err
+    assert "--draws does not apply without --method elbo" in capsys.readouterr().err
     assert cli.main(["score", "rows.txt", "-m", str(folder), "--method", "elbo", "--dry-run"]) == 0
     assert "elbo: 256 forward passes for 2 texts" in capsys.readouterr().out
     assert cli.main(["score", "rows.txt", "-m", str(folder), "--quiet", "--json"]) == 0

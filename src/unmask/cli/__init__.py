@@ -86,30 +86,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-# names that were given up or that others use: the options that may be meant, or a sentence
+# what is spelled unlike the option that is meant: options, or a sentence
 _GUESSES: dict[str, str | tuple[str, ...]] = {
-    "resume": "the same command continues what was interrupted",
-    "candidates": ("--support", "--targets"),
-    "verbose": "costs and progress are shown by default; --quiet turns them off",
-    "sketch": "estimates are the default; --exact turns them off",
     "format": ("--input-format", "--output-format"),
-    "corpus-format": ("--input-format",),
+    "resume": "the same command continues what was interrupted",
     "skip-bad": "bad rows are skipped by default; --strict ends at the first",
-    "texts": ("--text",),
-    "text-column": ("--column", "--columns"),
-    "quick": ("--max-passes",),
+    "sketch": "estimates are the default; --exact turns them off",
     **dict.fromkeys(("file", "input"), "give the file itself"),
     **dict.fromkeys(("cuda", "gpu"), ("--device",)),
-    **dict.fromkeys(("fp16", "half", "precision"), ("--dtype",)),
-    **dict.fromkeys(("output-file", "out", "outfile"), ("--output",)),
-    **dict.fromkeys(("examples", "head", "max-rows", "n", "num"), ("--limit", "--examples")),
-    **dict.fromkeys(("k", "top-k", "topk"), ("--top",)),
-    **dict.fromkeys(("measure", "methods"), ("--method", "--measure")),
-    **dict.fromkeys(("model-name-or-path", "model-path"), ("--model",)),
-    **dict.fromkeys(("batch", "batchsize"), ("--batch-size",)),
-    **dict.fromkeys(("fig", "image", "plot"), ("--figure", "--figures")),
-    **dict.fromkeys(("fail-fast", "on-error", "stop-on-error"), ("--strict",)),
-    **dict.fromkeys(("cost", "dryrun", "estimate"), ("--dry-run",)),
+    **dict.fromkeys(("fp16", "half"), ("--dtype",)),
+    **dict.fromkeys(("max-rows", "n", "num"), ("--limit", "--examples")),
+    **dict.fromkeys(("cost", "estimate"), ("--dry-run",)),
 }
 
 
@@ -117,11 +104,10 @@ def _hint(command: str, unknown: str) -> str:
     """What to give in place of an argument that a command does not take."""
     if not unknown.startswith("-"):
         return f"{command} takes no further argument {quoted(unknown)}"
-    name = unknown.partition("=")[0]
-    own = [f"--{one.name.replace('_', '-')}" for one in declared(_COMMANDS[command])]
+    name, flags = unknown.partition("=")[0], [one.flag for one in declared(_COMMANDS[command])]
     hint = _GUESSES.get(name.lstrip("-"), ())
     if not isinstance(hint, str):
-        meant = [one for one in hint if one in own] or difflib.get_close_matches(name, own, n=1)
+        meant = [one for one in hint if one in flags] or difflib.get_close_matches(name, flags, n=1)
         listed = f"unmask {command} --help lists its options"
         hint = f"did you mean {' or '.join(meant)}?" if meant else listed
     return f"{command} has no option {quoted(name)}: {hint}"

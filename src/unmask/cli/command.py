@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from inspect import get_annotations
 from types import NoneType
-from typing import Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Option:
-    """What is said of an option besides its name, type and default.
+    """An option or argument; its name, type and default are those of its field.
 
     `{default}` in the help is the default. An option stands in the group that it names, or in that
     of its dataclass (`GROUP`), or among the common ones.
@@ -30,15 +30,23 @@ class Option:
     choices: tuple[object, ...] | None = None
     nargs: str | None = None
     is_positional: bool = False
+    name: str = ""
+    type: Any = str
+    default: Any = None
 
+    @property
+    def flag(self) -> str:
+        """Its name on a command line."""
+        return self.name if self.is_positional else f"--{self.name.replace('_', '-')}"
 
-class Declared(NamedTuple):
-    """An option of a command, from a field or from `declared_by`."""
-
-    name: str
-    type: Any
-    default: Any
-    option: Option
+    @property
+    def full_help(self) -> str:
+        """The help with the default in it."""
+        default = self.default
+        if isinstance(default, tuple):
+            default = ",".join(map(str, default))
+        text = f"{default:g}" if isinstance(default, float) else str(default)
+        return self.help.replace("{default}", text)
 
 
 class Command(Protocol):
@@ -73,38 +81,26 @@ def group(default: Value, *, without: tuple[str, ...] = ()) -> Value:
     return made
 
 
-def declared_by(source: Callable[[], Mapping[str, tuple[type, Option]]]) -> Any:
+def declared_by(source: Callable[[], list[Option]]) -> Any:
     """A field with those options that were given, by name, of some that others declare."""
     return field(default_factory=dict, metadata={"source": source})
 
 
-def add_options(parser: argparse.ArgumentParser, command: type) -> None:
-    """Add the options of a command to its parser, in the order of the fields."""
-    groups: dict[str, argparse._ActionsContainer] = {"": parser}
-    for one in declared(command):
-        title = one.option.group or ""
-        if title not in groups:
-            groups[title] = parser.add_argument_group(title)
-        flags, how = _as_argparse(one)
-        groups[title].add_argument(*flags, **how)
-
-
-def declared(command: type, defaults: object = None) -> Iterator[Declared]:
+def declared(command: type, defaults: object = None) -> Iterator[Option]:
     """The options of a command and of its groups; `defaults` is a group's own value."""
+    title = getattr(command, "GROUP", None)
     for one, hint in _fields(command):
         if "without" in one.metadata:
             inner = declared(hint, one.default)
             options = [each for each in inner if each.name not in one.metadata["without"]]
         elif "source" in one.metadata:
-            others = one.metadata["source"]().items()
-            options = [Declared(name, kind, None, option) for name, (kind, option) in others]
+            options = one.metadata["source"]()
         else:
             default = one.default if defaults is None else getattr(defaults, one.name)
-            options = [Declared(one.name, hint, default, one.metadata["option"])]
-        title = getattr(command, "GROUP", None)
+            named = {"name": one.name, "type": hint, "default": default}
+            options = [replace(one.metadata["option"], **named)]
         for each in options:
-            own = each.option if each.option.group else replace(each.option, group=title)
-            yield each._replace(option=own)
+            yield replace(each, group=each.group or title)
 
 
 def value(command: type[Value], given: Mapping[str, Any], defaults: object = None) -> Value:
@@ -116,8 +112,8 @@ def value(command: type[Value], given: Mapping[str, Any], defaults: object = Non
             kept = {name: getattr(one.default, name) for name in one.metadata["without"]}
             content = value(hint, {**given, **kept}, one.default)
         elif "source" in one.metadata:
-            names = (name for name in one.metadata["source"]() if given.get(name) is not None)
-            content = {name: given[name] for name in names}
+            names = [each.name for each in one.metadata["source"]()]
+            content = {name: given[name] for name in names if given.get(name) is not None}
         elif content is None and one.default is not MISSING:
             content = one.default if defaults is None else getattr(defaults, one.name)
         values[one.name] = tuple(content) if isinstance(content, list) else content
@@ -133,31 +129,29 @@ def _fields(command: type) -> Iterator[tuple[Field[Any], Any]]:
     return ((one, hints[one.name]) for one in every if one.metadata)
 
 
-def _as_argparse(one: Declared) -> tuple[list[str], dict[str, Any]]:
-    """The flags and keywords of `add_argument`."""
-    name, hint, default, option = one
-    is_list, is_optional = get_origin(hint) is tuple, default is not MISSING
-    help_text = option.help.replace("{default}", _written(default))
-    # argparse would expand what follows a percent sign
-    how: dict[str, Any] = {"help": help_text.replace("%", "%%"), "nargs": option.nargs}
-    if option.is_positional:
-        how["nargs"] = ("*" if is_optional else "+") if is_list else "?" if is_optional else None
-    elif not is_optional:
-        how["required"] = True
-    if hint is bool:
-        how = {"help": how["help"], "action": "store_true"}
-    else:
-        kind = next((kind for kind in get_args(hint) if kind is not NoneType), hint)
-        # a list that is appended to would begin with the default
-        how |= {"type": kind, "default": default if is_optional and not is_list else None}
-        how |= {"metavar": option.metavar, "choices": option.choices}
-    if is_list and how["nargs"] is None:
-        how["action"] = "append"
-    short = [] if option.short is None else [option.short]
-    return [name] if option.is_positional else [*short, f"--{name.replace('_', '-')}"], how
-
-
-def _written(default: object) -> str:
-    if isinstance(default, tuple):
-        return ",".join(map(str, default))
-    return f"{default:g}" if isinstance(default, float) else str(default)
+def add_options(parser: argparse.ArgumentParser, command: type) -> None:
+    """Add the options of a command to its parser, in the order of the fields."""
+    groups: dict[str | None, argparse._ActionsContainer] = {None: parser}
+    for one in declared(command):
+        if one.group not in groups:
+            groups[one.group] = parser.add_argument_group(one.group)
+        is_list, is_optional = get_origin(one.type) is tuple, one.default is not MISSING
+        # argparse would expand what follows a percent sign
+        how: dict[str, Any] = {"help": one.full_help.replace("%", "%%")}
+        if one.type is bool:
+            how["action"] = "store_true"
+        else:
+            kind = next((kind for kind in get_args(one.type) if kind is not NoneType), one.type)
+            # a list that is appended to would begin with the default
+            how |= {"type": kind, "default": one.default if is_optional and not is_list else None}
+            how |= {"metavar": one.metavar, "choices": one.choices, "nargs": one.nargs}
+        if one.is_positional:
+            how["nargs"] = (
+                ("*" if is_optional else "+") if is_list else "?" if is_optional else None
+            )
+        elif not is_optional:
+            how["required"] = True
+        if is_list and how["nargs"] is None:
+            how["action"] = "append"
+        short = [] if one.short is None else [one.short]
+        groups[one.group].add_argument(*short, one.flag, **how)

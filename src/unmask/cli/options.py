@@ -43,14 +43,14 @@ METHOD = (
 SUPPORT = f"tokens of a blank: {NAMED}, or tokens with commas: man,woman; a single one as man,"
 
 
-def method_options_of(*, in_fill: bool) -> dict[str, tuple[type, Option]]:
+def method_options_of(*, in_fill: bool) -> list[Option]:
     """The options that constructions declare; those of `unmask fill` alone come last."""
     every = [(method, *one) for method, entry in METHODS.items() for one in entry.options.items()]
-    return {
-        name: (one.type, Option(f"{method}: {one.help}", one.metavar, choices=one.choices))
+    return [
+        Option(f"{method}: {one.help}", one.metavar, choices=one.choices, name=name, type=one.type)
         for method, name, one in sorted(every, key=lambda entry: entry[2].in_fill)
         if in_fill or not one.in_fill
-    }
+    ]
 
 
 # options that commands share, each a field
@@ -219,26 +219,17 @@ class Estimation:
     max_passes: int | None = MAX_PASSES()
     seed: int = SEED()
 
-    def check(self, given: Sequence[str] = ()) -> None:
-        """Reject options that exclude each other; `given` are the tokens of blanks."""
-        named = {
-            "--support": given or None,
-            "--precision": self.precision,
-            "--max-passes": self.max_passes,
-            "--exact": self.exact or None,
-        }
-        both = [name for name, value in named.items() if value is not None]
-        if len(both) > 1 and both != ["--precision", "--max-passes"]:
-            raise UnmaskError(f"{' and '.join(both)} exclude each other; give one of them")
-
     def support(self, given: Sequence[str] = ()) -> "Axes":
         """The tokens of blanks: those `given`, for all alike or for each, or how they are found."""
-        self.check(given)
+        aims = {"precision": self.precision, "max_passes": self.max_passes}
+        named = {"support": given or None, **aims, "exact": self.exact or None}
+        both = [name for name, value in named.items() if value is not None]
+        if len(both) > 1 and both != [*aims]:
+            raise UnmaskError(f"{' and '.join(both)} exclude each other; give one of them")
         if self.exact:
             return "vocabulary"
         if given:
             return by_blank(given, "--support", candidates)
-        aims = {"precision": self.precision, "max_passes": self.max_passes}
         aims |= {"seed": self.seed or None}
         values: dict[str, Any] = {name: one for name, one in aims.items() if one is not None}
         if not values:
@@ -261,6 +252,14 @@ def methods(given: Sequence[str], every: Sequence[str] | None = None) -> list[st
 def listed(given: Sequence[str]) -> list[str]:
     """The names of an option that may be repeated, and takes several with commas; each once."""
     return list(dict.fromkeys(name.strip() for names in given for name in names.split(",")))
+
+
+def columns(option: str, text: str, example: str, *, least: int = 0) -> tuple[str, ...]:
+    """The names of different columns, as many as in the example, or at least so many."""
+    names, most = tuple(name.strip() for name in text.split(",")), example.count(",") + 1
+    if not (least or most) <= len(set(names)) == len(names) <= most or not all(names):
+        raise UnmaskError(f"{option} takes columns, as {example}, not {quoted(text)}")
+    return names
 
 
 def by_blank(
@@ -316,8 +315,9 @@ def as_json(lm: "LanguageModel", **values: object) -> str:
 def reject(chosen: object, names: Iterable[str], why: str) -> None:
     """Raise where one of some options was given, and say why it has no place."""
     for name in names:
+        value = getattr(chosen, name)
         # a number that is zero was given
-        if getattr(chosen, name) not in (None, (), "") and getattr(chosen, name) is not False:
+        if value not in (None, (), "") and value is not False:
             shown = "INPUT" if name == "input" else f"--{name.replace('_', '-')}"
             raise UnmaskError(f"{shown} {why}")
 

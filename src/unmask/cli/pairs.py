@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.cli import inputs, many, options
 from unmask.cli.command import group, option
-from unmask.errors import UnmaskError
-from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.pairs import PairsKind
@@ -81,9 +79,5 @@ class PairsCommand(many.RowsCommand):
         )
 
     def _named(self) -> tuple[str, str, str]:
-        names = [name.strip() for name in self.columns.split(",")]
-        if len(set(names)) != 3 or len(names) != 3 or not all(names):
-            raise UnmaskError(
-                f"--columns takes three columns, as {_COLUMNS}, not {quoted(self.columns)}"
-            )
-        return names[0], names[1], names[2]
+        text, first, second = options.columns("--columns", self.columns, _COLUMNS)
+        return text, first, second

@@ -1,5 +1,6 @@
 """`unmask report`: tables, figures and JSON of evaluations."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,7 @@ class ReportCommand:
                     "differences are to mlm, which was not measured; give --baseline NAME"
                 )
             tables = means
-        _write(_document(result, tables, self.output_format), self.output)
+        self._write(_document(result, tables, self.output_format))
         # behind what can reject a command, because a folder is copied to once
         if self.copy_to is not None:
             if len(result.runs) != 1:
@@ -92,17 +93,28 @@ class ReportCommand:
         """The requested tables, checked before anything is read."""
         options.check_choice("--output-format", self.output_format, _FORMATS)
         options.check_choice("--figure-format", self.figure_format, _FIGURES)
-        one = self.output_format == "csv"
-        named = options.listed(self.table or (_TABLES[:1] if one else _TABLES[:2]))
+        is_single = self.output_format == "csv"
+        named = options.listed(self.table or (_TABLES[:1] if is_single else _TABLES[:2]))
         for name in named:
             options.check_choice("--table", name, _TABLES)
-        if one and len(named) > 1:
+        if is_single and len(named) > 1:
             raise UnmaskError(
                 f"csv holds one table, not {len(named)}; write each with --table NAME"
             )
         if self.output_format == "json" and self.table:
             raise UnmaskError("json holds results and differences; leave --table out, or take csv")
         return named
+
+    def _write(self, document: str) -> None:
+        if self.output is None:
+            print(document, end="")
+        elif os.path.exists(self.output) and not os.path.isfile(self.output):
+            # a device or a pipe is written to, never replaced
+            Path(self.output).write_text(document, encoding="utf-8", newline="")
+        else:
+            from unmask.durable import write_text
+
+            write_text(Path(self.output).resolve(), document)
 
 
 def _runs(folders: Sequence[str]) -> "list[EvaluationRun]":
@@ -126,25 +138,4 @@ def _document(report: "Report", tables: list[str], format: str) -> str:
         # a table for programs has no place for them
         for note in report.notes():
             options.say(note)
-    write = {
-        "text": rendering.text,
-        "markdown": rendering.markdown,
-        "latex": rendering.latex,
-        "csv": rendering.comma_separated,
-    }[format]
-    return "\n".join(map(write, report.tables(tables)))
-
-
-def _write(document: str, output: str | None) -> None:
-    if output is None:
-        print(document, end="")
-        return
-    from unmask.durable import write_text
-
-    path = Path(output).resolve()
-    if path.exists() and not path.is_file():
-        # a device or a pipe is written to, never replaced
-        with path.open("wb") as file:
-            file.write(document.encode())
-        return
-    write_text(path, document)
+    return "\n".join(map(rendering.FORMATS[format], report.tables(tables)))

@@ -1,13 +1,17 @@
 """`unmask score`: whole texts, words and minimal pairs, from a file into a file."""
 
+import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unmask.cli import many, score_notes, score_options
-from unmask.cli.score_options import ScoreOptions
-from unmask.errors import UnmaskError
-from unmask.printable import quoted
+from unmask.cli import inputs, many, options
+from unmask.cli.command import group, option
+from unmask.errors import MethodError, UnmaskError
+from unmask.names import DRAWS, PAIR_METHODS, TEXT_METHODS
+from unmask.printable import printable, quoted
+from unmask.records.rows import TEXT_COLUMN
 
 if TYPE_CHECKING:
     from unmask.jobs.counts import Counts
@@ -15,9 +19,11 @@ if TYPE_CHECKING:
     from unmask.records.files import InputRows
     from unmask.records.rows import Row
 
+_HCB_PATH = "hcb-path"
+
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreCommand(ScoreOptions):
+class ScoreCommand(many.RowsCommand):
     """Scores of whole texts, of words, or of minimal pairs."""
 
     SUMMARY = "score whole texts, their words, or minimal pairs"
@@ -34,16 +40,61 @@ class ScoreCommand(ScoreOptions):
     )
     EXAMPLE = 'unmask score "The cats sleep." -m bert-base-cased'
 
+    input: tuple[str, ...] = inputs.INPUT()
+    text: tuple[str, ...] = inputs.TEXT()
+    column: str | None = option("column that holds the texts (default: text)", "NAME")
+    pairs: str | None = option("the two columns that hold minimal pairs", "GOOD,BAD")
+    given: str | None = option(
+        "the column that holds what stands before each text, and optionally one that holds what "
+        "stands after it: only the text's own tokens are scored",
+        "BEFORE[,AFTER]",
+    )
+    separator: str = option("what joins them to the text (default: nothing)", "TEXT", default="")
+    blimp: str | None = option(
+        "BLiMP: a folder of .jsonl files, or its name on the Hub, nyu-mll/blimp; --limit is then "
+        "the number of pairs per paradigm, in hashed order",
+        "FOLDER|NAME",
+    )
+    paradigm: tuple[str, ...] = option(
+        "read only this paradigm of BLiMP; repeat the option for several", "NAME", default=()
+    )
+    by: tuple[str, ...] = option(
+        "also report the accuracy of pairs by the values of this column; repeat the option for "
+        "several columns. The overall accuracy is then the mean over the values of the first "
+        "(BLiMP is always reported by UID, linguistics_term and field)",
+        "NAME",
+        default=(),
+    )
+    model: str = options.MODEL()
+    method: tuple[str, ...] = option(
+        "pll, pll-word-l2r, unmasking, elbo, and for pairs hcb-path; separate several with commas "
+        "(default: {default})",
+        "NAME",
+        default=("pll",),
+    )
+    order: str | None = option(
+        "unmasking: which token is revealed next: left-to-right, surest (the place where the "
+        "likeliest token is most probable) or margin (where it is furthest ahead of the second) "
+        "(default: left-to-right)",
+        "NAME",
+    )
+    orders: int | None = option("hcb-path: number of orders averaged (default: 8)", "R")
+    draws: int | None = options.DRAWS()
+    seed: int = options.SEED()
+    words: bool = option("write one row per word: surprisal, start, end, pieces", default=False)
+    base_two: bool = option("use bits instead of nats", default=False)
+    prefix: str = many.PREFIX()
+    no_text: bool = option("leave out the texts, so the rows can be published", default=False)
+    model_name: str | None = options.MODEL_NAME()
+    running: options.Running = group(options.Running(), without=options.TABLES)
+
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write unit by unit."""
-        source = score_options.source_of(self)
         is_blimp = self.blimp is not None
-        texts = (
-            None
-            if is_blimp
-            else many.open_rows(self, source, score_options.named_columns(self), "txt")
-        )
-        kind, rows = score_options.checked(self), list["Row"]()
+        source = inputs.Input((), ()) if is_blimp else inputs.read_input(self.input, self.text)
+        self.check(is_text=bool(source.texts))
+        texts = None if is_blimp else many.open_rows(self, source, self._columns, "txt")
+        kind, rows = self.kind(), list["Row"]()
         texts = (self._blimp() if texts is None else texts).begin(hold=True)
         for name in self.by:
             if name not in texts.names:
@@ -57,6 +108,88 @@ class ScoreCommand(ScoreOptions):
         keep = (lambda rows: None) if is_blimp else rows.extend
         return many.run(self, kind, texts, default_format=None, keep=keep, conclude=conclude)
 
+    @property
+    def _is_pairs(self) -> bool:
+        return self.blimp is not None or self.pairs is not None
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """The columns of the texts, by option or by default."""
+        if self.pairs:
+            return options.columns("--pairs", self.pairs, "good,bad")
+        return (self.column or TEXT_COLUMN,)
+
+    @property
+    def _context(self) -> tuple[str, ...]:
+        """The columns of what stands before and after the texts."""
+        if self.given is None:
+            return ()
+        return options.columns("--given", self.given, "before,after", least=1)
+
+    @property
+    def _methods(self) -> tuple[str, ...]:
+        """The methods, each once, as their names are written."""
+        names = [name.lower().replace("_", "-") for name in options.listed(self.method)]
+        if _HCB_PATH in names and not self._is_pairs:
+            raise MethodError("hcb-path compares two texts; give --pairs GOOD,BAD or --blimp")
+        for name in names:
+            options.check_choice("--method", name, PAIR_METHODS if self._is_pairs else TEXT_METHODS)
+        return tuple(dict.fromkeys(names))
+
+    def check(self, *, is_text: bool) -> None:
+        """Reject options that do not apply beside the others; nothing is read."""
+        of_files = ("input_format", "column", "pairs", "by", "given")
+        for applies, names, why in (
+            (self.blimp is None, ("paradigm",), "without --blimp"),
+            (self.blimp is not None, ("input", "text", *of_files), "with --blimp"),
+            (is_text, of_files, "to a text, but to a file or standard input"),
+            (self.pairs is not None, ("column",), "with --pairs, which names the columns"),
+            (self.given is None, ("separator",), "without --given"),
+            (self._is_pairs, ("words",), "with pairs, which are compared as whole texts"),
+            (not self._is_pairs, ("by",), "without pairs, since only pairs have an accuracy"),
+            (self.no_text, ("words",), "with --no-text, which leaves texts out"),
+            (_HCB_PATH not in self._methods, ("orders",), "without --method hcb-path"),
+            ("elbo" not in self._methods, ("draws",), "without --method elbo"),
+        ):
+            if applies:
+                options.reject(self, names, f"does not apply {why}; leave it out")
+        for name in set(self._context) & set(self._columns):
+            raise UnmaskError(
+                f"--given names {quoted(name)}, which holds the texts themselves; name the columns "
+                "of what stands before and after them"
+            )
+
+    def kind(self) -> "ScoreKind":
+        """The job that the options ask for."""
+        from unmask.jobs.kinds.score import ScoreKind
+        from unmask.sequences import blimp
+        from unmask.sequences.paths import check_drawing
+        from unmask.sequences.scoring import checked_order
+
+        is_blimp, order = self.blimp is not None, self.order
+        if order is not None:
+            order = order.strip().lower().replace("_", "-")
+        orders = 8 if self.orders is None else self.orders
+        draws = DRAWS if self.draws is None else self.draws
+        check_drawing(orders=orders, draws=draws, seed=self.seed)
+        return ScoreKind(
+            columns=blimp.PAIR if is_blimp else self._columns,
+            given=self._context,
+            separator=self.separator,
+            methods=self._methods,
+            model_name=self.model_name or options.model_name(self.model),
+            order=checked_order(order, self._methods),
+            orders=orders,
+            draws=draws,
+            seed=self.seed,
+            words=self.words,
+            base_two=self.base_two,
+            without_text=self.no_text,
+            prefix=self.prefix,
+            groups=(blimp.PARADIGM, *blimp.GROUPS) if is_blimp else self.by,
+            settings=self.running.settings(progress=False if self.quiet else None),
+        )
+
     def _blimp(self) -> "InputRows":
         from unmask.records.files import rows_in_memory
         from unmask.records.rows import Record
@@ -69,17 +202,17 @@ class ScoreCommand(ScoreOptions):
         self, kind: "ScoreKind", counts: "Counts", rows: "list[Row]", *, is_table: bool
     ) -> None:
         """The summary goes to stdout, unless rows for programs do; notes go below a table."""
-        summary, notes = score_notes.summary(kind, counts), list[str]()
+        accuracies, notes = _accuracies(kind, counts), list[str]()
         if not self.quiet:
-            notes += score_notes.notes(kind, counts)
+            notes += _notes(kind, counts)
         if is_table:
-            parts = [self._table(kind, rows), summary, "\n".join(notes)]
+            parts = [self._table(kind, rows), accuracies, "\n".join(notes)]
             print("\n\n".join(part for part in parts if part))
             return
         if self.output not in (None, "-"):
-            print(summary, end="\n" if summary else "")
-        elif summary and not self.quiet:
-            notes = [summary, "", *notes]
+            print(accuracies, end="\n" if accuracies else "")
+        elif accuracies and not self.quiet:
+            notes = [accuracies, "", *notes]
         for line in notes:
             print(line, file=sys.stderr)
 
@@ -98,3 +231,68 @@ class ScoreCommand(ScoreOptions):
         return table(
             rows, [*texts, *(name for name in kind.output_columns if name not in left_out)]
         )
+
+
+def _notes(kind: "ScoreKind", counts: "Counts") -> Iterator[str]:
+    """What the numbers are, and of how many of the texts or pairs each method has none, and why."""
+    if kind.is_pairs:
+        yield (
+            f"log-ratios in {kind.unit}, above 0 where the first text of a pair wins; a tie counts "
+            "half; intervals are Wilson's, and for a mean over paradigms combined from theirs"
+        )
+    elif scores := [name for name in kind.methods if name not in ("unmasking", "elbo")]:
+        yield f"{', '.join(scores)}: in {kind.unit}; a score, not a log-probability"
+    if kind.order is not None:
+        of = "differences of log-probabilities, each" if kind.is_pairs else "the log-probability"
+        yield (
+            f"unmasking, {kind.order}: in {kind.unit}; {of} of a text among all with equally many "
+            "tokens"
+        )
+    if "elbo" in kind.methods:
+        yield (
+            f"elbo: in {kind.unit}; an estimate from {kind.draws} random masks of the mean of the "
+            "log-probability over all orders of the tokens"
+        )
+    what, done = ("pairs", "compared") if kind.is_pairs else ("texts", "scored")
+    if counts["unknown"]:
+        counted = "" if kind.is_pairs else "unknown_tokens counts them, and "
+        if kind.words:
+            counted = "these words have a reason instead of a surprisal, and "
+        unknown, texts = counts["unknown"], counts["texts"]
+        yield (
+            f"{unknown} of {texts} {what} have words that the vocabulary has no token "
+            f"for: {counted}the model reads the unknown token there"
+        )
+    for method in kind.methods:
+        if method in counts["without"]:
+            without = counts["without"][method]
+            share = f"{without['count']} of {counts['texts']} {what} not {done}"
+            yield f"{method}: {share}, e.g.: {printable(without['example'])}"
+
+
+def _accuracies(kind: "ScoreKind", counts: "Counts") -> str:
+    """Tables of accuracy: by each kind of group, of which the first are paradigms, and overall."""
+    from unmask.sequences.minimal_pairs import Verdict, accuracies, accuracy
+    from unmask.sequences.outputs import accuracy_table
+
+    # a shard may have no pairs
+    if not kind.is_pairs or not counts["texts"]:
+        return ""
+    groups, verdicts = kind.groups, {method: list[Verdict]() for method in kind.methods}
+    for verdict, pairs in counts["pairs"].items():
+        method, named, correct = json.loads(verdict)
+        paradigm = named[0][1] if named else ""
+        for number in range(pairs["count"]):
+            passes = pairs["passes"] if number == 0 else 0
+            verdicts[method].append(Verdict(paradigm, correct, passes, dict(named)))
+    tables = []
+    for place, name in enumerate(groups):
+        by_method = {
+            method: accuracies(ones, name if place else None) for method, ones in verdicts.items()
+        }
+        parts = next(iter(by_method.values()))
+        turned = {part: {method: by_method[method][part] for method in by_method} for part in parts}
+        tables.append(accuracy_table(turned, name))
+    overall = {method: accuracy(ones) for method, ones in verdicts.items()}
+    mean = f"mean over {printable(groups[0])}" if groups else "all pairs"
+    return "\n\n".join([*tables, accuracy_table({mean: overall}, "overall")])

@@ -58,8 +58,7 @@ def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> st
 
     results: dict[str, object] = {}
     for name, joint in joints.items():
-        agreement = joint.agreement()
-        free = joint.is_tabulated()
+        agreement, free = joint.agreement(), joint.is_tabulated()
         results[name] = {
             "fills": of_tokens(lm.tokenizer, cloze, joint.top(top), joint.method),
             "entropy": joint.entropy() if free else None,
@@ -117,22 +116,42 @@ def _each(fill: dict[str, Any], key: str) -> list[Any]:
 
 def _notes(lm: "LanguageModel", joints: Joints) -> Iterator[str]:
     """How far to trust the fills: J, mutual information, and what was left out."""
-    first = next((one for one in joints.values() if one.is_sketched()), None)
-    errors = {} if first is None else first.standard_errors()
-    first = first or next(iter(joints.values()))
-    agreement, dependent = first.agreement(), []
-    if agreement is not None:
-        yield agreement.said(errors.get("incompatibility"))
+    sketched = {name: joint for name, joint in joints.items() if joint.is_sketched()}
+    errors = {name: joint.standard_errors() for name, joint in sketched.items()}
+    name, first = next(iter((sketched or joints).items()))
+    if (agreement := first.agreement()) is not None:
+        yield agreement.said(errors.get(name, {}).get("incompatibility"))
+    dependent = []
     for name, joint in joints.items():
         if len(joint.supports) > 1 and joint.is_tabulated():
-            errors = joint.standard_errors() if joint.is_sketched() else {}
-            error = errors.get("mutual_information")
+            error = errors.get(name, {}).get("mutual_information")
             more = "" if error is None else f" +- {error:.2f}"
             dependent.append(f"{abs(joint.mutual_information()):.2f}{more} nats ({name})")
     if dependent:
         yield f"mutual information: {', '.join(dependent)}"
-    yield from _estimated(joints, lm.model.vocabulary_size)
-    yield from _captured(first, lm.model.vocabulary_size)
+    size = lm.model.vocabulary_size
+    if sketched:
+        passes = max(int(str(joint.diagnostics["forward_passes"])) for joint in sketched.values())
+        yield (
+            f"estimated from {passes:,} forward passes of {2 * size + 1:,}; +- is one standard "
+            "error (--exact runs all)"
+        )
+    for name, joint in sketched.items():
+        if joint.diagnostics.get("precision_reached") is False:
+            yield (
+                f"{name}: log-probabilities have a standard error of "
+                f"{joint.diagnostics['standard_error']:.2f}, above the precision: too many tokens "
+                "carry mass here for this many passes"
+            )
+    did: Any = first.diagnostics
+    held = did.get("captured_mass_given_others") or did.get("captured_mass")
+    if held is not None and not sketched and not all(a.is_whole(size) for a in first.supports):
+        counts = listed([f"{len(axis):,}" for axis in first.supports])
+        place = "place" if len(held) == 1 else "places, in order"
+        yield (
+            f"the candidates ({counts}) have {listed([_percent(part) for part in held])} of the "
+            f"model's probability at their {place}; probabilities are conditional on them"
+        )
     for name, joint in joints.items():
         mass: Any = joint.diagnostics.get("searched_mass")
         if mass is not None:
@@ -141,43 +160,6 @@ def _notes(lm: "LanguageModel", joints: Joints) -> Iterator[str]:
                 f"{_percent(mass)} of all probability, and one that was missed has at most "
                 f"{_percent(1 - mass)}"
             )
-
-
-def _estimated(joints: Joints, vocabulary_size: int) -> Iterator[str]:
-    """What the error bars are, and where they are larger than was asked for."""
-    sketched = {name: joint for name, joint in joints.items() if joint.is_sketched()}
-    if not sketched:
-        return
-    passes = max(int(str(joint.diagnostics["forward_passes"])) for joint in sketched.values())
-    yield (
-        f"estimated from {passes:,} forward passes of {2 * vocabulary_size + 1:,}; +- is one "
-        "standard error (--exact runs all)"
-    )
-    for name, joint in sketched.items():
-        if joint.diagnostics.get("precision_reached") is False:
-            yield (
-                f"{name}: log-probabilities have a standard error of "
-                f"{joint.diagnostics['standard_error']:.2f}, above the precision: too many tokens "
-                "carry mass here for this many passes"
-            )
-
-
-def _captured(joint: "Joint", vocabulary_size: int) -> Iterator[str]:
-    """How much of the model's own probability the candidates have."""
-    did: dict[str, Any] = joint.diagnostics
-    held = did.get("captured_mass_given_others") or did.get("captured_mass")
-    if (
-        held is None
-        or joint.is_sketched()
-        or all(axis.is_whole(vocabulary_size) for axis in joint.supports)
-    ):
-        return
-    counts = listed([f"{len(axis):,}" for axis in joint.supports])
-    place = "place" if len(held) == 1 else "places, in order"
-    yield (
-        f"the candidates ({counts}) have {listed([_percent(part) for part in held])} of the "
-        f"model's probability at their {place}; probabilities are conditional on them"
-    )
 
 
 def _word_notes(wide: bool, prior: object) -> list[str]:

@@ -133,3 +133,6 @@ def _csv_cells(cell: Cell, is_estimate: bool) -> list[str]:
     return [
         "" if n is None or (isinstance(n, float) and math.isnan(n)) else repr(n) for n in numbers
     ]
+
+
+FORMATS = {"text": text, "markdown": markdown, "latex": latex, "csv": comma_separated}
