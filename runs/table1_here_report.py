@@ -24,7 +24,7 @@ from unmask.evaluation.reports import rendering
 from unmask.evaluation.reports.figures import between, file_name
 from unmask.evaluation.reports.paper import TABLE
 from unmask.evaluation.reports.reporting import report
-from unmask.evaluation.reports.summary import TOKEN_DISTANCE, Summary, by_setting, differences
+from unmask.evaluation.reports.summary import Summary, by_setting, differences
 from unmask.evaluation.reports.tables import (
     FEWEST,
     shown_setting,
@@ -119,7 +119,7 @@ def verdict(found: Estimate, count: int, *, at_times: bool) -> str:
 
 # of the axis of each kind of figure
 KINDS = {
-    TOKEN_DISTANCE.name: TOKEN_DISTANCE.axis_label,
+    "distance": "tokens between the blanks",
     "syntax": "edges between the blanks' words in the dependency tree",
 }
 

@@ -11,7 +11,6 @@ from plans import a_plan, a_run
 from unmask.errors import StoreError
 from unmask.evaluation.reports.figures import draw
 from unmask.evaluation.reports.reporting import Report, report
-from unmask.evaluation.reports.summary import Distance
 from unmask.evaluation.rows import ResultRow
 from unmask.resampling import Resampling
 
@@ -91,27 +90,8 @@ def test_names_that_differ_in_case_do_not_replace_each_other(tmp_path: Path) -> 
     assert written[-1].name == "distance-bert-base-cased-b-random-vocabulary.svg"
 
 
-EVEN = Distance(
-    "parity", "parity", "odd or even", "Even: 0.", lambda row: int(row.example_id[1:5]) % 2
-)
-
-
-def test_differences_by_another_distance_pair_runs_of_one_setting() -> None:
-    """As those by token distance do: constructions of one setting may be in two runs."""
-    runs = [
-        a_run(a_plan(), [row for row in rows("a") if row.construction == name])
-        for name in ("mlm", "ag")
-    ]
-    apart, together = report(runs, resampling=QUICK), a_report("a")
-    for name in ("distance", "distance-differences"):
-        assert apart.summaries(name, EVEN) == together.summaries(name, EVEN) != []
-
-
 @pytest.mark.slow
 def test_another_distance_has_figures_and_tables_of_its_own(tmp_path: Path) -> None:
-    names = {path.name for path in draw(a_report("a"), tmp_path, "png", distance=EVEN)}
-    assert names == {
-        "parity.csv",
-        "parity-differences.csv",
-        "parity-bert-base-cased-a-random-vocabulary.png",
-    }
+    names = {path.name for path in draw(a_report("a"), tmp_path, "png", name="edges")}
+    setting = "bert-base-cased-a-random-vocabulary"
+    assert names == {"edges.csv", "edges-differences.csv", f"edges-{setting}.png"}

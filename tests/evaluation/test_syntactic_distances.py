@@ -198,14 +198,16 @@ def test_models_with_other_blanks_are_not_mixed() -> None:
     ]
     runs = [a_run(a_plan(), [row]) for row in rows]
     corpora = {DIGEST: {"s0000": TEXT}}
-    assert list(map(syntactic(runs, corpora, by_hand).of, rows)) == [1, 3]
+    in_edges, _ = syntactic(runs, corpora, by_hand)
+    assert [row.token_distance for run in in_edges for row in run.rows] == [1, 3]
     with pytest.raises(UnmaskError, match="none of the corpora is 'c' as it was measured"):
         syntactic(runs, {}, by_hand)
 
 
 def test_examples_without_a_distance_are_noted() -> None:
     run = a_run(a_plan(), [a_row(spans=None)])
-    note = syntactic([run], {DIGEST: {"s0000": TEXT}}, by_hand).note
+    (without,), note = syntactic([run], {DIGEST: {"s0000": TEXT}}, by_hand)
+    assert without.rows == ()
     assert note.endswith(" Examples left out: 1 the tokenizer keeps no offsets.")
 
 

@@ -18,15 +18,11 @@ from matplotlib.lines import Line2D
 from unmask import UnmaskError
 from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.reports.figures import distance_figure
-from unmask.evaluation.reports.rendering import text
 from unmask.evaluation.reports.summary import (
-    TOKEN_DISTANCE,
-    Distance,
     Summary,
     by_distance,
     by_setting,
 )
-from unmask.evaluation.reports.tables import report_table
 from unmask.plots.ranges import axis_range
 from unmask.plots.saving import save_figure
 from unmask.plots.styles import STYLES, construction_styles
@@ -66,38 +62,17 @@ def line(figure: Figure, panel: int, name: str) -> Line2D:
     return next(one for one in figure.axes[panel].lines if one.get_label() == name)
 
 
-# of five examples, two and two alike; the sixth has none
-EDGES = Distance(
-    "edges",
-    "tree distance",
-    "edges",
-    "Edges: counted.",
-    lambda row: EDGE_COUNTS.get(row.example_id),
-)
-EDGE_COUNTS = {f"s{place:04}/random": place // 2 for place in range(5)}
-
-
-def test_bins_by_any_distance() -> None:
+def test_settings_keep_their_bins() -> None:
     rows = [
-        a_row(place, construction=name, pairwise_nll=float(place), positions=(1, 2))
+        a_row(place, construction=name, pairwise_nll=float(place), positions=(1, 2 + place // 2))
         for name in ("mlm", "ag")
-        for place in range(6)
+        for place in range(5)
     ]
-    bins = by_distance(rows, EDGES, QUICK, least_count=2)
+    bins = by_distance(rows, QUICK, least_count=2)
     assert [(one.first, one.last, one.examples) for one in bins[:2]] == [(0, 0, 2), (1, 2, 3)]
     assert [one["pairwise_nll"].value for one in bins] == [0.5, 3, 0.5, 3]
-    by_tokens = by_distance(rows, TOKEN_DISTANCE, QUICK, least_count=2)
-    assert [(one.first, one.last, one.examples) for one in by_tokens] == [(0, 0, 6), (0, 0, 6)]
     (setting,) = by_setting(bins).items()
     assert setting == (bins[0].group._replace(construction=""), bins)
-
-
-def test_the_table_says_which_distance() -> None:
-    bins = by_distance([a_row()], EDGES, QUICK, least_count=1)
-    shown = text(report_table("distance", bins, distance=EDGES))
-    assert shown.startswith("NLL by tree distance: ")
-    assert "Edges: counted." in shown
-    assert text(report_table("distance", bins)).startswith("NLL by token distance: ")
 
 
 def test_differences_are_paired_by_example_and_shown_by_distance() -> None:

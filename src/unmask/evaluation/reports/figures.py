@@ -22,8 +22,6 @@ from unmask.evaluation.reports.reporting import Report
 from unmask.evaluation.reports.summary import (
     LEAST_COUNT,
     NLLS,
-    TOKEN_DISTANCE,
-    Distance,
     Summary,
     by_setting,
 )
@@ -51,37 +49,38 @@ def draw(
     folder: Path,
     format: str = "svg",
     *,
-    distance: Distance = TOKEN_DISTANCE,
+    name: str = "distance",
+    axis_label: str = "tokens between the blanks",
     say: Callable[[str], object] = lambda _: None,
 ) -> Iterator[Path]:
     """One figure per setting, and two CSVs; yields what was written.
 
-    The CSVs hold the NLLs of all constructions, and the differences that are drawn. `say` gets a
-    line for every figure that is not drawn.
+    The CSVs hold the NLLs of all constructions, and the differences that are drawn. Files have the
+    `name` of the distance. `say` gets a line for every figure that is not drawn.
     """
     make_folder(folder)
-    for name in ("distance", "distance-differences"):
-        bins = report.summaries(name, distance)
-        path = folder / f"{name.replace('distance', distance.name)}.csv"
-        write_text(path, comma_separated(report_table(name, bins, distance=distance)))
+    for table in ("distance", "distance-differences"):
+        bins = report.summaries(table)
+        path = folder / f"{table.replace('distance', name)}.csv"
+        write_text(path, comma_separated(report_table(table, bins)))
         yield path
     if not bins:
         baseline = printable(report.baseline or "mlm")
-        say(f"no figure of {distance.axis_label}: there is no {baseline} to compare with")
+        say(f"no figure of {axis_label}: there is no {baseline} to compare with")
     settings = by_setting(bins)
     named = Counter(map(file_name, settings))
     for group, members in settings.items():
         ends, title = _ends(members), shown_setting(group)
         # one bin is one point, which the table shows
         if len(ends) > 1:
-            name = file_name(group, told_apart=named[file_name(group)] > 1)
-            path = folder / f"{distance.name}-{name}.{format}"
-            save_figure(distance_figure(members, title=title, axis_label=distance.axis_label), path)
+            plain = file_name(group, told_apart=named[file_name(group)] > 1)
+            path = folder / f"{name}-{plain}.{format}"
+            save_figure(distance_figure(members, title=title, axis_label=axis_label), path)
             yield path
         else:
             say(
                 f"no figure of {title}: all examples are in one bin, {between(*ends[0])}"
-                f" {distance.axis_label}; a bin takes {LEAST_COUNT} examples or more"
+                f" {axis_label}; a bin takes {LEAST_COUNT} examples or more"
             )
 
 

@@ -11,8 +11,6 @@ from typing import Any
 from unmask.errors import StoreError
 from unmask.evaluation.reports.summary import (
     BASELINE,
-    TOKEN_DISTANCE,
-    Distance,
     Summary,
     by_distance,
     differences,
@@ -44,13 +42,13 @@ class Report:
         """The result rows of all runs."""
         return [row for run in self.runs for row in run.rows]
 
-    def summaries(self, name: str, distance: Distance = TOKEN_DISTANCE) -> list[Summary]:
+    def summaries(self, name: str) -> list[Summary]:
         """The numbers of a table; differences need a baseline, and without one there are none."""
         baseline = self.baseline if is_difference(name) else None
         if is_difference(name) and baseline is None:
             return []
         if name.startswith("distance"):
-            return by_distance(self.rows, distance, self.resampling, baseline=baseline)
+            return by_distance(self.rows, self.resampling, baseline=baseline)
         if baseline is not None:
             return differences(self.rows, baseline, self.resampling)
         return summarise(self.rows, self.resampling)

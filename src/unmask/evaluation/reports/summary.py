@@ -6,10 +6,8 @@ several. Both statistics are also cut by the distance between the blanks.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import NamedTuple
 
 from unmask.errors import UnmaskError
 from unmask.evaluation.rows import METRICS, Group, ResultRow, grouped, measured, total_error
@@ -53,28 +51,6 @@ class Summary:
         return self.estimates[measure]
 
 
-class Distance(NamedTuple):
-    """A distance between the blanks of a result row, None where it has none, and its names.
-
-    `name` is that of tables and files, `note` the sentence that says what is counted.
-    """
-
-    name: str
-    title: str
-    axis_label: str
-    note: str
-    of: Callable[[ResultRow], int | None]
-
-
-TOKEN_DISTANCE = Distance(
-    "distance",
-    "token distance",
-    "tokens between the blanks",
-    "Distance: the number of tokens between the blanks, 0 for neighbours.",
-    attrgetter("token_distance"),
-)
-
-
 def summarise(rows: Iterable[ResultRow], resampling: Resampling = DEFAULT) -> list[Summary]:
     """The means of every group of result rows, in the order in which groups first appear."""
     return [_summary(group, members, resampling) for group, members in grouped(rows).items()]
@@ -105,13 +81,12 @@ def differences(
 
 def by_distance(
     rows: Iterable[ResultRow],
-    distance: Distance = TOKEN_DISTANCE,
     resampling: Resampling = DEFAULT,
     *,
     baseline: str | None = None,
     least_count: int = LEAST_COUNT,
 ) -> list[Summary]:
-    """Means per distance, or differences from a baseline; rare distances are pooled.
+    """Means per token distance, or differences from a baseline; rare distances are pooled.
 
     All constructions of a setting get the same bins, so that their lines can be laid over each
     other. A setting with fewer than `least_count` examples is one bin. Differences are of four
@@ -119,19 +94,19 @@ def by_distance(
     four; settings without the baseline have none.
     """
     settings: dict[Group, dict[str, list[ResultRow]]] = {}
-    for group, members in grouped(row for row in rows if distance.of(row) is not None).items():
+    for group, members in grouped(rows).items():
         if valid := measured(members):
             settings.setdefault(group.setting, {})[group.construction] = valid
     summaries = []
     for constructions in settings.values():
         names = list(constructions) if baseline is None else _drawn(constructions, baseline)
-        counted = [Counter(distance.of(row) or 0 for row in constructions[name]) for name in names]
+        counted = [Counter(row.token_distance for row in constructions[name]) for name in names]
         # the smallest count of any construction: where some failed, bins hold for them too
         counts = {far: min(count[far] for count in counted) for far in set().union(*counted)}
         bins: list[Summary] = []
         for first, last in pooled(counts, least_count):
             measures = (row for name in names for row in constructions[name])
-            inside = [row for row in measures if first <= (distance.of(row) or 0) <= last]
+            inside = [row for row in measures if first <= row.token_distance <= last]
             if baseline is None:
                 summaries_of_bin = summarise(inside, resampling)
             else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from unmask.evaluation.reports.paper import CITATION, published
 from unmask.evaluation.reports.paper import MEASURES as PAPER_MEASURES
-from unmask.evaluation.reports.summary import MEASURES, NLLS, TOKEN_DISTANCE, Distance, Summary
+from unmask.evaluation.reports.summary import MEASURES, NLLS, Summary
 from unmask.evaluation.rows import METRICS, SKETCHED_VOCABULARY, WHOLE_VOCABULARY, Group
 from unmask.resampling import Estimate
 
@@ -63,6 +63,7 @@ DIFFERENCES = (
     "Differences: means of the construction's number minus the baseline's, paired per example;"
     " below zero, the construction is better. Marked: the interval excludes zero."
 )
+DISTANCE = "Distance: the number of tokens between the blanks, 0 for neighbours."
 SKETCHES = (
     "Intervals of sketched numbers include the standard errors of the examples. Sketches have no"
     " A-KL, because most contexts were not run."
@@ -79,12 +80,12 @@ NAMES = {
     "unary_nll": "U-NLL",
 }
 
-# what tables are called; those by distance say of what
+# what tables are called
 TABLES = {
     "results": "Results",
     "differences": "Paired differences",
-    "distance": "NLL by {}",
-    "distance-differences": "Paired differences by {}",
+    "distance": "NLL by token distance",
+    "distance-differences": "Paired differences by token distance",
 }
 # which may move into the title where they are the same in all rows
 _SETTING = {*Group._fields, "minus"} - {"construction"}
@@ -123,7 +124,6 @@ def report_table(
     name: str,
     summaries: Sequence[Summary],
     *,
-    distance: Distance = TOKEN_DISTANCE,
     vocabularies: Mapping[str, str] | None = None,
 ) -> ReportTable:
     """One of `TABLES`: a row per summary, its group and its numbers.
@@ -155,10 +155,10 @@ def report_table(
     if any(group.support not in TERMS for group in groups):
         terms.append(CANDIDATES)
     return ReportTable(
-        title=TABLES[name].format(distance.title),
+        title=TABLES[name],
         columns=tuple(columns),
         rows=tuple(zip(*columns.values(), strict=True)),
-        notes=_notes(name, summaries, distance, vocabularies or {}, has_paper=bool(paper)),
+        notes=_notes(name, summaries, vocabularies or {}, has_paper=bool(paper)),
         terms=tuple(terms),
         signed=is_difference(name),
     )
@@ -172,7 +172,6 @@ def is_difference(name: str) -> bool:
 def _notes(
     name: str,
     summaries: Sequence[Summary],
-    distance: Distance,
     vocabularies: Mapping[str, str],
     *,
     has_paper: bool,
@@ -186,8 +185,8 @@ def _notes(
     is_sketched = any(group.support == SKETCHED_VOCABULARY for group in groups)
     holds = {
         "Means are over examples, and lower is better.": is_results,
-        f"Mean NLLs per distance. {distance.note}": name == "distance",
-        distance.note: name == "distance-differences",
+        f"Mean NLLs per distance. {DISTANCE}": name == "distance",
+        DISTANCE: name == "distance-differences",
         DIFFERENCES: is_difference(name),
         INTERVALS: True,
         VOCABULARIES: is_results and len(distinct) > 1,
