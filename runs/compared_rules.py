@@ -1,6 +1,6 @@
 """Rules of parallel decoding that are compared with the package's own, as functions of one step.
 
-Each is what `lm.fill_together(texts, rule=...)` takes once its threshold is bound, and returns at
+Each is what `lm.decode(texts, rule=...)` takes once its threshold is bound, and returns at
 least one blank. `random_sizes` follows Zhao & Cai (2602.20126): sizes that are drawn and shrink
 with what is left have an error in proportion to the total correlation, whatever it is. The weights
 of their schedules are not reproduced: a size is uniform from 1 to 2 n threshold - 1.

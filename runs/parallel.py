@@ -37,7 +37,7 @@ from unmask.queries.parallel.head import DependenceHead
 from unmask.queries.parallel.training import (
     LabelledPairs,
     fit,
-    head_of,
+    held_out_pairs,
     labelled_pairs,
     masked_texts,
 )
@@ -150,12 +150,11 @@ def heads(lm: unmask.LanguageModel, corpus: str, output: Path) -> None:
     began = time.process_time()
     texts = [one.text for one in in_hashed_order(corpus)[:2000]]
     axis = lm.support("tokens")
-    head = head_of(lm, pairs, texts[::-1], axis, QUIET, seed=0, samples=SAMPLES)
+    head = DependenceHead.of_pairs(lm, pairs, texts[::-1], axis, QUIET, seed=0, samples=SAMPLES)
     head.save(output / "head.safetensors")
     result: dict[str, Any] = {"facts": dict(head.facts), "seconds": time.process_time() - began}
     result["all features"] = judged(head, test, distance)
-    count = int(pairs.texts.max()) + 1
-    held_out = pairs.texts >= count - max(1, count // 10)
+    count, held_out = int(pairs.texts.max()) + 1, held_out_pairs(pairs)
     for name, kinds in PARTS.items():
         part = DependenceHead(fit(only(pairs, kinds), held_out))
         result[name] = judged(part, only(test, kinds), distance)
@@ -169,7 +168,7 @@ def heads(lm: unmask.LanguageModel, corpus: str, output: Path) -> None:
                 pairs.texts[some],
                 pairs.groups,
             )
-            tensors = fit(fewer, fewer.texts >= few - max(1, few // 10))
+            tensors = fit(fewer, held_out_pairs(fewer))
             result[f"{few} texts"] = judged(DependenceHead(tensors), test, distance)
     (output / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 

@@ -5,7 +5,7 @@
 Each sentence loses 4 to 8 tokens, by a hash of its id: in one run of neighbours, or scattered, half
 of the sentences each. They are filled one at a time (the surest first), all at once, all at once
 that are surer than a threshold (at least one per step), and in groups that share little mutual
-information, which is measured once, by 4 samples per blank (`lm.independent_blanks`). A fill is
+information, which is measured once, by 4 samples per blank, the surest blank first. A fill is
 judged by its log-probability under `orders`, the mean over all orders of filling up to 6 blanks,
 over 16 of them beyond, and by how many blanks have the token of the sentence. Rows hold ids, never
 text. runs/dependence_report.py makes the page. Started again on the same file, it does what is
@@ -23,8 +23,7 @@ from rows import extend, hashed, hidden, in_hashed_order, read
 
 import unmask
 from unmask.model.row_reader import Outcomes, RowReader
-from unmask.queries.dependence.question import MapOptions, question_of
-from unmask.queries.dependence.together import independent_groups
+from unmask.queries.dependence.together import greedy_groups
 from unmask.records.corpora import Sentence
 
 THRESHOLDS = (0.3, 0.5, 0.7, 0.9)
@@ -59,8 +58,10 @@ def by_threshold(lm: unmask.LanguageModel, cloze: unmask.Cloze, at_least: float)
 def by_groups(lm: unmask.LanguageModel, cloze: unmask.Cloze, bits: float) -> Filled:
     """Group after group, each blank with its likeliest token given the groups before."""
     reader, outcomes = RowReader(lm.model, QUIET), Outcomes.every(lm.model)
-    options = MapOptions("mutual-information", lm.support("vocabulary"), SAMPLES)
-    groups, log_probs = independent_groups(reader, question_of(cloze, lm.tokenizer), options, bits)
+    log_probs = outcomes.log_probs(reader.one(cloze.ids, cloze.positions)).cpu()
+    order = log_probs.amax(dim=1).argsort(descending=True, stable=True).tolist()
+    measured = lm.dependence(cloze, samples=SAMPLES, settings=QUIET)
+    groups = greedy_groups(measured.values, order, bits)
     ids = list(cloze.ids)
     for number, group in enumerate(groups):
         at = [cloze.positions[blank] for blank in group]
@@ -70,7 +71,8 @@ def by_groups(lm: unmask.LanguageModel, cloze: unmask.Cloze, bits: float) -> Fil
             best = log_probs[list(group)].argmax(dim=1)
         for position, token in zip(at, best.tolist(), strict=True):
             ids[position] = token
-    return Filled(tuple(ids[p] for p in cloze.positions), len(groups), reader.forward_passes)
+    passes = reader.forward_passes + measured.forward_passes
+    return Filled(tuple(ids[p] for p in cloze.positions), len(groups), passes)
 
 
 WAYS: dict[str, Callable[[unmask.LanguageModel, unmask.Cloze], Filled]] = {

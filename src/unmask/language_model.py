@@ -1,7 +1,6 @@
 """A masked LM with its tokenizer, and the queries that it answers: the main class."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -9,7 +8,6 @@ from unmask.arguments import Options, whole_number
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.lazy import computed_once
-from unmask.model.row_reader import RowReader
 from unmask.names import CONSISTENCY_PASSES, DRAWS, ORDERS_DRAWN
 from unmask.printable import quoted
 from unmask.queries import fill_mask_output as fill_results
@@ -22,25 +20,18 @@ from unmask.queries.dependence.question import (
     MapOptions,
     MapQuestion,
     check_support,
-    question_of,
     read_question,
 )
-from unmask.queries.dependence.together import check_bound, independent_groups
 from unmask.queries.joint_model import (
     Axes,
     JointModel,
 )
 from unmask.queries.joints import cost, default_method
 from unmask.queries.parallel.decoding import Decoding
-from unmask.queries.parallel.filling import (
-    check_passes,
-    check_seed,
-    filled_together,
-    one_support,
-)
+from unmask.queries.parallel.filling import check_seed, decoded, one_support
 from unmask.queries.parallel.head import DependenceHead, place_of, required
 from unmask.queries.parallel.mapping import measured_by
-from unmask.queries.parallel.rules import Rule, check_rule
+from unmask.queries.parallel.rules import Rule, checked_rule
 from unmask.queries.word_targets import PiecePrior, Targets, fill_targets
 from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.scoring import log_ratios, pairs_in_context, score_texts
@@ -53,6 +44,9 @@ from unmask.text.cloze import Blank, Cloze
 
 if TYPE_CHECKING:
     from unmask.sequences.consistency.result import Consistency
+
+# options of `decode` that `fill` is asked for
+_STEPS = {"together", "passes", "rule", "threshold"}
 
 
 class LanguageModel(JointModel):
@@ -73,9 +67,12 @@ class LanguageModel(JointModel):
         -4.73
     """
 
-    HINTS: ClassVar[dict[str, str]] = {
+    HINTS: ClassVar[Mapping[str, str]] = {
         "dependence_maps": "dependence(texts)",
+        "fill_together": "decode(texts)",
+        "independent_blanks": "dependence(text).groups(at_most=0.05)",
         "log_prob": "score(text, method='unmasking') for a sentence, pairs(items) for two words",
+        "train_head": "unmask.DependenceHead.train(lm, texts)",
     }
 
     def fill(
@@ -88,8 +85,6 @@ class LanguageModel(JointModel):
         support: Axes = AUTO,
         targets: Targets | None = None,
         piece_prior: PiecePrior | None = None,
-        together: float | None = None,
-        passes: float | None = None,
         settings: Settings | None = None,
         **options: Any,
     ) -> list[dict[str, Any]]:
@@ -109,17 +104,11 @@ class LanguageModel(JointModel):
                 several pieces has the probability of all of them together. Blanks without targets
                 range over single tokens that the model proposes.
             piece_prior: How likely numbers of pieces are, to rank words that differ in it.
-            together: A number of bits. Instead of ranking fills, fill the blanks group by group,
-                each blank with its likeliest token given the groups before, while the bits that
-                the blanks of a group share add up to less: by the rule "head" of `fill_together` if
-                the model has a dependence `head`, in one forward pass per group; otherwise by
-                "mutual-information", which measures. One fill comes back, with its `groups`.
-            passes: Instead of that bound, how many forward passes it may take on average: the head
-                has a bound for each number, counted on texts that it did not learn from.
             settings: How to run the model: batch size, memory limit, progress.
             **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
         Returns:
-            A dictionary per fill: `score`, `token`, `token_str`, `sequence` and `method`.
+            A dictionary per fill: `score`, `log_prob`, `token`, `token_str`, `sequence` and
+            `method`. `score` is the exponential of `log_prob`, and may underflow to 0.
         Raises:
             ClozeError: The text or its blanks cannot be read.
             MethodError: There is no such construction or option, or not for so many blanks.
@@ -131,26 +120,14 @@ class LanguageModel(JointModel):
             0.0115 Two dogs are running.
             0.0055 Two dogs are playing.
         """
-        cloze = self._as_cloze(text, blanks, words_as_blanks=targets is not None)
-        if together is not None or passes is not None:
-            others = {"method": method, "targets": targets, "piece_prior": piece_prior, **options}
-            for name, given in others.items():
-                if given is not None:
-                    raise MethodError(f"together fills blank by blank and takes no {name}")
-            if together is not None and passes is not None:
-                raise MethodError("together is a bound and passes chooses one; give one of them")
-            bound = None if together is None else check_bound(together)
-            rule = "mutual-information" if passes is None and self.head is None else "head"
-            return self.fill_together(
-                [cloze],
-                rule=rule,
-                threshold=bound,
-                passes=passes,
-                support=support,
-                settings=settings,
+        for name in _STEPS & options.keys():
+            raise MethodError(
+                f"fill ranks joint fills and takes no {name}; lm.decode(text, ...) fills blanks "
+                "step by step"
             )
         if whole_number(top) is None or top < 1:
             raise SupportError(f"top takes a number of fills from 1, not {quoted(top)}")
+        cloze = self._as_cloze(text, blanks, words_as_blanks=targets is not None)
         if targets is not None:
             if not is_auto(support):
                 raise SupportError(
@@ -172,26 +149,54 @@ class LanguageModel(JointModel):
         joint = self.joint(cloze, method=method, support=support, settings=settings, **options)
         return fill_results.of_tokens(self.tokenizer, cloze, joint.top(top), joint.method)
 
-    def fill_together(
+    @overload
+    def decode(  # type: ignore[overload-overlap]  # a str is a sequence of them
+        self,
+        texts: str | Cloze,
+        *,
+        rule: str | Rule | None = ...,
+        threshold: float | None = ...,
+        passes: float | None = ...,
+        draw: bool = ...,
+        seed: int = ...,
+        support: Axes = ...,
+        settings: Settings | None = ...,
+    ) -> dict[str, Any]: ...
+
+    @overload
+    def decode(
         self,
         texts: Sequence[str | Cloze],
         *,
-        rule: str | Rule = "entropy-bound",
+        rule: str | Rule | None = ...,
+        threshold: float | None = ...,
+        passes: float | None = ...,
+        draw: bool = ...,
+        seed: int = ...,
+        support: Axes = ...,
+        settings: Settings | None = ...,
+    ) -> list[dict[str, Any]]: ...
+
+    def decode(
+        self,
+        texts: str | Cloze | Sequence[str | Cloze],
+        *,
+        rule: str | Rule | None = None,
         threshold: float | None = None,
         passes: float | None = None,
         draw: bool = False,
         seed: int = 0,
         support: Axes = AUTO,
         settings: Settings | None = None,
-    ) -> list[dict[str, Any]]:
-        """One fill of each text, its blanks filled step by step, several in a step.
+    ) -> dict[str, Any] | list[dict[str, Any]]:
+        """One fill of a text, or of each text of a list, its blanks filled step by step.
 
         A `rule` decides after each forward pass which of the blanks that are left are filled in
         the same step; they are filled independently of each other, at least one per step.
 
+        - "entropy-bound" (EB-Sampler), the default: the surest whose entropies without the largest
+          add up to the threshold, in nats. "confidence": all that are as sure as the threshold.
         - "surest", "left-to-right", "margin": one at a time. "all-at-once": in one step.
-        - "confidence": all that are as sure as the threshold. "entropy-bound" (EB-Sampler): the
-          surest whose entropies without the largest add up to it, in nats.
         - "mutual-information": blanks whose mutual information, in bits, adds up to less. It is
           measured before every step, in 12 forward passes per blank: a check on the others.
           "head": the same as the model's dependence head predicts it, in the same pass.
@@ -200,10 +205,10 @@ class LanguageModel(JointModel):
           handed the attention between blanks too, for which the model runs unfused.
 
         Args:
-            texts: Texts with mask tokens, or `Cloze` values.
+            texts: A text with mask tokens, or a `Cloze`; or a list of them.
             rule: Which blanks are filled in the same step: a name, or a function.
-            threshold: The named rule's threshold. Larger ones fill more blanks per step, except
-                those of "confidence", which fill fewer.
+            threshold: The named rule's threshold; "entropy-bound" has one by default. Larger ones
+                fill more blanks per step, except those of "confidence", which fill fewer.
             passes: For the rule "head" instead of a threshold: how many forward passes a text may
                 take on average. The bound depends on how many blanks it has.
             draw: Draw every token from its distribution, instead of taking the likeliest.
@@ -211,30 +216,31 @@ class LanguageModel(JointModel):
             support: Tokens that all blanks range over.
             settings: How to run the model: batch size, memory limit, progress.
         Returns:
-            A dictionary per text with the keys of `fill`, the blanks of each step as `groups`, and
-            `forward_passes`. `score` is the product of the tokens' probabilities when filled in.
+            A dictionary with the keys of `fill`, the `rule` and its `threshold` (None without
+            one), the blanks of each step as `groups`, and `forward_passes`; for a list, a list.
+            `log_prob` adds up the log-probabilities that the tokens had when they were filled in.
         Raises:
             MethodError: There is no such rule, or its threshold is missing.
+            ModelError: The rule is "head", and the model has none.
             ClozeError: A text has no blanks, or blanks of several tokens.
         Examples:
-            >>> texts = ["Two [MASK] are playing [MASK] on the [MASK]."]
-            >>> (fill,) = lm.fill_together(texts, rule="confidence", threshold=0.3)
+            >>> text = "Two [MASK] are playing [MASK] on the [MASK]."
+            >>> fill = lm.decode(text, rule="confidence", threshold=0.3)
             >>> fill["sequence"], fill["groups"], fill["forward_passes"]
             ('Two men are playing soccer on the beach.', [(2,), (1,), (0,)], 3)
         """
-        if passes is not None and (rule != "head" or threshold is not None):
-            raise MethodError("passes chooses the threshold of rule='head'; give no threshold")
-        bound = check_rule(rule, threshold) if passes is None else 0.0
+        named, bound = checked_rule(rule, threshold, passes)
         check_seed(seed)
         axis = one_support(self, support)
-        head = required(self.head, self.name) if rule == "head" else None
-        clozes = [self._as_cloze(text) for text in texts]
-        counts = [len(cloze.positions) for cloze in clozes]
-        bounds = [bound] * len(counts)
+        head = required(self.head, self.name) if named == "head" else None
+        several = [texts] if isinstance(texts, str | Cloze) else texts
+        clozes = [self._as_cloze(text) for text in several]
+        bounds = [bound] * len(clozes)
         if head is not None and passes is not None:
-            bounds = [head.threshold_for(check_passes(passes), count) for count in counts]
-        hows = [Decoding(rule, bound, axis, draw, seed, head) for bound in bounds]
-        return filled_together(self, clozes, hows, settings or Settings())
+            bounds = [head.threshold_for(passes, len(cloze.positions)) for cloze in clozes]
+        decodings = [Decoding(named, each, axis, draw, seed, head) for each in bounds]
+        results = decoded(self, clozes, decodings, settings or Settings())
+        return results[0] if isinstance(texts, str | Cloze) else results
 
     @computed_once
     def head(self) -> DependenceHead | None:
@@ -252,55 +258,6 @@ class LanguageModel(JointModel):
         head = DependenceHead.load(place)
         head.check(self.model, self.name)
         return head
-
-    def train_head(
-        self,
-        texts: Iterable[str],
-        *,
-        sentences: int = 1000,
-        samples: int = 12,
-        attention: bool = True,
-        support: Axes = AUTO,
-        seed: int = 0,
-        settings: Settings | None = None,
-    ) -> DependenceHead:
-        """A dependence head: it predicts the mutual information of blanks in one forward pass.
-
-        It learns this model's own mutual information, measured on masked texts in about 70 forward
-        passes per text. Neither the model nor `head` is changed: assign the result to `head`, or
-        save it.
-
-        Args:
-            texts: Whole texts of the kind that will be filled, without mask tokens.
-            sentences: At most so many of them, drawn from all.
-            samples: How many tokens are tried at a place.
-            attention: Whether it reads attention weights, for which the model runs unfused.
-            support: Tokens that all blanks range over.
-            seed: Seed of everything that is drawn.
-            settings: How to run the model: batch size, memory limit, progress.
-        Returns:
-            The head, with its rank correlation on held-out texts among its facts.
-        Raises:
-            UnmaskError: There are fewer than 10 texts that are long enough.
-            ModelError: The model shows neither attention nor hidden states.
-        Examples:
-            >>> texts = ["Two dogs are running through the grass.", "A man is playing a guitar."]
-            >>> lm.train_head([f"{text} {n}" for text in texts for n in range(5)], samples=4)
-            <DependenceHead of tiny-english: 42 features, 4,465 parameters>
-        """
-        # here, as for `consistency`: scipy.stats takes a second that no other request needs
-        from unmask.queries.parallel.training import train_head
-
-        return train_head(
-            self,
-            texts,
-            one_support(self, support),
-            settings or Settings(),
-            sentences=sentences,
-            samples=samples,
-            seed=seed,
-            attention=attention,
-        )
 
     @overload
     def dependence(  # type: ignore[overload-overlap]  # a str is an iterable of them
@@ -402,43 +359,6 @@ class LanguageModel(JointModel):
         how = settings or Settings()
         maps = list(dependence_maps(self.model, questions(), options, how, name=self.name))
         return maps[0] if alone else maps
-
-    def independent_blanks(
-        self,
-        text: str | Cloze,
-        *,
-        at_most: float = 0.05,
-        support: Candidates = "vocabulary",
-        samples: int = DEFAULT_SAMPLES,
-        seed: int = 0,
-        settings: Settings | None = None,
-    ) -> list[tuple[int, ...]]:
-        """Which blanks may be filled at the same time: groups of them, the surest first.
-
-        No two blanks of a group share more than `at_most` bits, by the `dependence` of the text
-        with all blanks masked. Groups are made greedily: each is as large as it can be after those
-        before.
-
-        Args:
-            text: A text with mask tokens or without, or a `Cloze`.
-            at_most: The most that two blanks of a group may share, in bits.
-            support: Tokens to average over.
-            samples: How many tokens are tried at a place.
-            seed: Seed of everything that is drawn.
-            settings: How to run the model: batch size, memory limit, progress.
-        Returns:
-            Groups of blanks, by their numbers from 0.
-        Raises:
-            UnmaskError: The bound is not a number of bits from 0.
-        Examples:
-            >>> lm.independent_blanks("Two [MASK] are [MASK].", at_most=1.0, samples=8)
-            [(0, 1)]
-        """
-        bound = check_bound(at_most)
-        options = MapOptions("mutual-information", self.support(support), samples, seed=seed)
-        question = question_of(replace(self._as_cloze(text), gold=None), self.tokenizer)
-        reader = RowReader(self.model, settings or Settings())
-        return independent_groups(reader, question, options, bound)[0]
 
     def cost(
         self,

@@ -71,10 +71,13 @@ MEASURES = {
 
 
 class FillRule(NamedTuple):
-    """A rule of which blanks are filled in the same step: its threshold, if any, and words."""
+    """A rule of which blanks are filled in the same step: the unit of its threshold, if it has one,
+    words for a page, and the threshold by default, if there is one.
+    """
 
     threshold: str | None
     words: str
+    default: float | None = None
 
 
 RULES = {
@@ -83,10 +86,12 @@ RULES = {
     "margin": FillRule(None, "one at a time, first the one furthest ahead of its second choice"),
     "all-at-once": FillRule(None, "all in one step"),
     "confidence": FillRule("probability of the likeliest token", "all that are so sure"),
-    "entropy-bound": FillRule("nats", "entropies without the largest, EB-Sampler"),
+    # chosen on dev sentences of three models: docs/results/parallel-filling.md
+    "entropy-bound": FillRule("nats", "entropies without the largest, EB-Sampler", 1.0),
     "mutual-information": FillRule("bits", "measured anew before every step, which takes passes"),
     "head": FillRule("bits", "mutual information as the dependence head predicts it"),
 }
+DEFAULT_RULE = "entropy-bound"
 
 
 # scores of whole texts, and of pairs of them

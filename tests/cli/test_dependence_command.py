@@ -290,15 +290,3 @@ def test_a_text_too_long_for_arcs_is_refused_before_the_model_runs(
     code, out, err = depend(TEXT, "--tree", "--figure", str(tmp_path / "arcs.svg"))
     assert (code, out) == (2, "")
     assert "arcs are drawn over 4 places at most, and this text has 5; draw the map instead" in err
-
-
-# --- filling together --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("other", [["--method", "ag"], ["--figure", "f.svg"], ["--targets", "a"]])
-def test_what_does_not_go_with_together(
-    other: list[str], folder: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["fill", "a [MASK] b", "-m", folder, "--together", "0.1", *other]) == 2
-    err = capsys.readouterr().err
-    assert f"--together writes one fill per text; leave out {other[0]}" in err

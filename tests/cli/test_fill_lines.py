@@ -102,54 +102,6 @@ def test_other_fields_pass_through_and_stay_inert(answered):
     assert list(rows[0])[:4] == [*odd, "text"]
 
 
-@pytest.mark.slow
-def test_texts_are_filled_together_as_one_text_is(answered, lm):
-    wide = {"text": "the cat sat on the unhappy mat.", "blanks": ["unhappy", "cat"]}
-    some = {"text": PAIR, "support": ["cat", "dog"]}
-    lines = [
-        {"text": PAIR, "id": 1},
-        {"text": "the cat sat."},
-        {"text": ONE, "targets": ["cat"]},
-        {"text": ONE, "method": "ag"},
-        some,
-        {"text": PAIR, "support": 3},
-        wide,
-        {"text": ONE},
-    ]
-    rows, err, code = answered(lines, "--rule", "entropy-bound", "--threshold", "2")
-    assert (code, err.splitlines()[0].split(";")[0]) == (0, "unmask: 4 of 8 texts answered")
-    for row, said in (
-        (rows[1], "no blank: write [MASK]"),
-        (rows[2], "takes no method, and no targets"),
-        (rows[3], "takes no method, and no targets"),
-        (rows[5], "together takes one support for all blanks"),
-    ):
-        assert said in row["reason"]
-        assert row["fills"] is None
-    cloze = lm.cloze(wide["text"], blanks=wide["blanks"]).one_token_each()
-    given = [(rows[0], PAIR, {}), (rows[4], PAIR, {"support": ["cat", "dog"]})]
-    for row, text, more in [*given, (rows[6], cloze, {}), (rows[7], ONE, {})]:
-        (fill,) = lm.fill_together([text], rule="entropy-bound", threshold=2, **more)
-        did = {name: fill.pop(name) for name in ("rule", "threshold", "groups", "forward_passes")}
-        assert row["fills"][0].pop("score") == pytest.approx(fill.pop("score"), rel=1e-4)
-        assert row["fills"] == [json.loads(json.dumps(fill))]
-        assert row["diagnostics"] == json.loads(json.dumps(did))
-        assert (row["method"], row["incompatibility"], row["reason"]) == ("together", None, None)
-    assert rows[0]["id"] == 1
-
-
-@pytest.mark.slow
-def test_without_a_head_texts_are_measured_and_passes_have_a_reason(answered, lm):
-    rows, _, _ = answered([PAIR, ONE], "--together", "0.1", "--quiet", name="in.txt")
-    for row, text in zip(rows, (PAIR, ONE), strict=True):
-        (fill,) = lm.fill(text, together=0.1)
-        assert row["fills"][0]["token"] == fill["token"]
-        assert row["diagnostics"]["forward_passes"] == fill["forward_passes"]
-    rows, err, code = answered([PAIR, ONE], "--passes", "2", name="in.txt")
-    assert (code, err.count("\n")) == (2, 1)
-    assert all("has no dependence head" in row["reason"] for row in rows)
-
-
 BAD = [
     ("the cat sat.", "no blank: write [MASK]"),
     ("not json", "is not JSON: Expecting value at its character 1"),
@@ -250,7 +202,6 @@ def test_tables_in_and_out(ending, folder, tmp_path, capsys, lm):
     ("arguments", "said"),
     [
         (["IN/long.txt"], "is longer than 1.0 MB"),
-        (["IN/in.txt", "--passes", "0"], "passes is a number of forward passes from 1"),
         (["IN/in.txt", "--output", "IN/none/x"], "give a file in a folder that exists"),
     ],
 )

@@ -16,6 +16,7 @@ from unmask.cli import _COMMANDS
 from unmask.cli.command import declared
 from unmask.evaluation.kind import Evaluate
 from unmask.jobs.kinds.consistency import ConsistencyKind
+from unmask.jobs.kinds.decode import DecodeKind
 from unmask.jobs.kinds.dependence import DependenceKind
 from unmask.jobs.kinds.fill import FillKind
 from unmask.jobs.kinds.pairs import PairsKind
@@ -49,10 +50,10 @@ def test_an_option_is_the_same_wherever_it_is() -> None:
 def test_commands_over_rows_have_the_same_options() -> None:
     shared = {"input", "input_format", "limit", "output", "output_format", "json", "strict"}
     shared |= {"dry_run", "quiet", "shard", "rows_per_unit", "method", "ray", "workers"}
-    for name in ("fill", "pairs", "score", "dependence", "consistency"):
+    for name in ("fill", "decode", "pairs", "score", "dependence", "consistency"):
         names = {one.name for one in declared(_COMMANDS[name])}
         # they have measures, or all of them
-        others = {"method"} if name in ("dependence", "consistency") else set()
+        others = {"method"} if name in ("decode", "dependence", "consistency") else set()
         assert shared - names <= others, name
     assert "dry_run" in {one.name for one in declared(_COMMANDS["evaluate"])}
 
@@ -61,6 +62,7 @@ def written(command: str) -> set[str]:
     """The columns that a command adds, with all of its options."""
     kinds: dict[str, list[Any]] = {
         "fill": [FillKind()],
+        "decode": [DecodeKind()],
         "pairs": [PairsKind(constructions=("orders", "log-pool"))],
         "score": [
             ScoreKind(methods=("unmasking",), order="margin"),
@@ -76,7 +78,7 @@ def written(command: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "command", ["fill", "pairs", "score", "dependence", "consistency", "evaluate"]
+    "command", ["fill", "decode", "pairs", "score", "dependence", "consistency", "evaluate"]
 )
 def test_the_page_has_the_columns_of_a_command_and_no_other(command: str) -> None:
     assert written(command) == columns_of(command)
@@ -104,7 +106,7 @@ def steps(text: str) -> Iterator[tuple[str, list[str]]]:
         yield line, answer
 
 
-@pytest.mark.parametrize("command", ["fill", "pairs", "score", "dependence"])
+@pytest.mark.parametrize("command", ["fill", "decode", "pairs", "score", "dependence"])
 def test_rows_of_transcripts_have_columns_of_the_page(command: str) -> None:
     inputs = {"id", "text", "note", "item", "word1", "word2"}
     inputs |= {"good", "bad", "kind", "UID", "field", "linguistics_term", "n"}

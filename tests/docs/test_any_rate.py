@@ -97,6 +97,6 @@ def test_it_knows_more_of_texts_with_many_blanks_than_tiny_english() -> None:
 def test_its_head_fills_many_blanks_in_few_passes() -> None:
     lm = unmask.load(real_model("any-rate"))
     text = "Two [MASK] are playing [MASK] on the [MASK] [MASK] a [MASK]."
-    (few,), one_by_one = lm.fill(text, passes=3), lm.fill_together([text], rule="surest")[0]
+    few, one_by_one = lm.decode(text, passes=3), lm.decode(text, rule="surest")
     assert few["forward_passes"] < one_by_one["forward_passes"] == 5
     assert "[MASK]" not in few["sequence"]

@@ -13,11 +13,13 @@ from tiny_models import build
 
 import unmask
 from unmask.model.row_reader import RowReader
+from unmask.names import DEFAULT_RULE, RULES
 from unmask.queries.parallel.decoding import BlankedText
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "runs"))
 
+import default_rule  # noqa: E402
 import marked_page  # noqa: E402
 import parallel  # noqa: E402
 import parallel_fills  # noqa: E402
@@ -59,14 +61,12 @@ def test_draws_are_scored_one_by_one_and_averaged() -> None:
     ways = {"surest": (0,), "top-k": (2,)}
     (row,) = parallel_fills.filled(lm, None, {"a": text}, ways, orders=2, draws=3)
     drawn = [
-        lm.fill_together(
-            [cloze], rule=partial(top_k, threshold=2), draw=True, seed=seed, support="tokens"
-        )[0]
+        lm.decode(cloze, rule=partial(top_k, threshold=2), draw=True, seed=seed, support="tokens")
         for seed in range(3)
     ]
     log_p, steps, log_q = row["ways"]["top-k 2"]
     assert steps == 2
-    assert log_q == pytest.approx(np.mean([math.log(one["score"]) for one in drawn]), abs=1e-4)
+    assert log_q == pytest.approx(np.mean([one["log_prob"] for one in drawn]), abs=1e-4)
     tokens = {tuple(one["token"]) for one in drawn}
     totals = parallel_fills.scores(lm, {"a": text}, {"a": tokens}, 2)
     expected = np.mean([totals["a", tuple(one["token"])] for one in drawn])
@@ -85,8 +85,8 @@ def test_sentences_of_masks_alone_are_drawn_by_their_seeds() -> None:
     for row in rows:
         masks = " ".join(["[MASK]"] * row["blanks"])
         drawn = {"rule": "surest", "draw": True, "seed": seeds[row["id"]], "support": "tokens"}
-        (fill,) = lm.fill_together([masks], **drawn)
-        assert row["ways"]["surest"][2] == pytest.approx(math.log(fill["score"]), abs=1e-3)
+        fill = lm.decode(masks, **drawn)
+        assert row["ways"]["surest"][2] == pytest.approx(fill["log_prob"], abs=1e-3)
 
 
 def test_tested_blanks_are_filled_at_once_or_one_by_one_as_epsilon_says() -> None:
@@ -99,7 +99,7 @@ def test_tested_blanks_are_filled_at_once_or_one_by_one_as_epsilon_says() -> Non
     # four blanks have a level of halves and one of quarters; with none below epsilon, then three
     for epsilon, rule, passes in ((math.inf, "all-at-once", (3, 2)), (-1.0, "surest", (9, 3))):
         filled = punt.fill(reader, texts, axis, epsilon)
-        expected = lm.fill_together(clozes, rule=rule, support="tokens")
+        expected = lm.decode(clozes, rule=rule, support="tokens")
         ids = axis.ids.tolist()
         for state, fill in zip(filled.values(), expected, strict=True):
             assert [ids[place] for place in state.tokens] == list(fill["token"])
@@ -107,7 +107,7 @@ def test_tested_blanks_are_filled_at_once_or_one_by_one_as_epsilon_says() -> Non
         alone = punt.fill(reader, {"0": texts["0"]}, axis, epsilon)["0"]
         assert alone.tokens == filled["0"].tokens
         assert alone.log_prob == pytest.approx(filled["0"].log_prob, abs=1e-5)
-        assert filled["0"].log_prob == pytest.approx(math.log(expected[0]["score"]), abs=1e-4)
+        assert filled["0"].log_prob == pytest.approx(expected[0]["log_prob"], abs=1e-4)
 
 
 def test_the_page_of_the_head_is_what_was_measured() -> None:
@@ -126,3 +126,17 @@ def test_the_page_is_what_its_rows_say() -> None:
     blocks = parallel_fills.blocks(dev, test, few)
     tables = parallel_fills.whole_tables(test, few)
     assert marked_page.stale(marked_page.made(path, blocks, tables)) == []
+
+
+def test_the_default_rule_is_what_the_criterion_chooses_on_dev_rows() -> None:
+    rows = default_rule.read(ROOT / default_rule.ROWS)
+    dev = default_rule.by_model(rows, "snli-dev")
+    assert tuple(dev) == default_rule.MODELS
+    named = parallel_fills.named(DEFAULT_RULE, RULES[DEFAULT_RULE].default)
+    assert default_rule.chosen(dev) == named
+    losses = [fills.mean()[1][fills.ways.index(named)] for fills in dev.values()]
+    assert max(losses) <= parallel_fills.ALLOWED
+    seen = {row["id"] for row in rows if row["corpus"] == "snli-dev"}
+    assert not seen & {row["id"] for row in rows if row["corpus"] == "snli"}
+    page = ROOT / default_rule.fills.PAGE
+    assert marked_page.stale(marked_page.made(page, default_rule.blocks(rows))) == []

@@ -301,8 +301,9 @@ def _(place: Place) -> object:
         place.lm.fill(TWO, settings=QUIET),
         place.lm.fill(THREE, support=WORDS, settings=QUIET),
         place.lm.fill(SIX, settings=QUIET),
-        place.lm.fill(THREE, together=0.5, settings=QUIET),
-        place.lm.independent_blanks(THREE, at_most=0.5, settings=QUIET),
+        place.lm.decode(THREE, rule="mutual-information", threshold=0.5, settings=QUIET),
+        place.lm.decode(THREE, settings=QUIET),
+        place.lm.dependence(THREE, settings=QUIET).groups(at_most=0.5),
     ]
 
 

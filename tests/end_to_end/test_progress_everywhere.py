@@ -27,8 +27,10 @@ PATHS: dict[str, Ask] = {
     "fill with targets": lambda lm, how: lm.fill(TWO, targets=["sat", "mat"], settings=how),
     "dependence": lambda lm, how: lm.dependence("the cat sat", samples=4, settings=how),
     "dependence by pmi": lambda lm, how: lm.dependence("the cat sat", measure="pmi", settings=how),
-    "independent_blanks": lambda lm, how: lm.independent_blanks(THREE, samples=4, settings=how),
-    "fill together": lambda lm, how: lm.fill(THREE, together=0.1, settings=how),
+    "decode": lambda lm, how: lm.decode(THREE, settings=how),
+    "decode by measuring": lambda lm, how: lm.decode(
+        THREE, rule="mutual-information", threshold=0.1, settings=how
+    ),
     "score": lambda lm, how: lm.score(["the cat sat"], settings=how),
     "unmasking": lambda lm, how: lm.score(
         ["the cat sat"], method="unmasking", order="margin", settings=how

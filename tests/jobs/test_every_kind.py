@@ -72,12 +72,12 @@ KINDS = {
         ["--top", "3"],
         "options.top is '10' there, '3' here",
     ),
-    "fill by a rule": Given(
-        ["fill", "FILE", "--rule", "entropy-bound", "--threshold", "3"],
+    "decode": Given(
+        ["decode", "FILE", "--threshold", "3"],
         [{"text": text.replace("saw the", "[MASK] [MASK]")} for text in TEXTS],
         "jsonl",
         ["--threshold", "0"],
-        "options.together",
+        "options.threshold is '3.0' there, '0.0' here",
     ),
     "dependence": Given(
         ["dependence", "FILE", "--samples", "4"],

@@ -38,7 +38,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> unmask.LanguageModel:
         patch.setattr(training, "BOUNDS", (0.01, 0.5, 3.0))
         patch.setattr(training, "_COUNTED_TEXTS", 3)
         lm = unmask.load(folder)
-        lm.head = lm.train_head(texts(24), samples=4, settings=QUIET)
+        lm.head = unmask.DependenceHead.train(lm, texts(24), samples=4, settings=QUIET)
     return lm
 
 
@@ -89,15 +89,13 @@ def test_the_head_predicts_in_one_pass_per_step(trained: unmask.LanguageModel) -
     head = trained.head
     assert head is not None
     assert head.facts["features"]["attention"] == 2 * 2 * 4
-    (one,) = trained.fill_together([TEXT], rule="head", threshold=0.0, settings=QUIET)
-    (surest,) = trained.fill_together([TEXT], rule="surest", settings=QUIET)
+    one = trained.decode(TEXT, rule="head", threshold=0.0, settings=QUIET)
+    surest = trained.decode(TEXT, rule="surest", settings=QUIET)
     assert one["token"] == surest["token"]
-    (every,) = trained.fill_together([TEXT], rule="head", threshold=99, settings=QUIET)
+    every = trained.decode(TEXT, rule="head", threshold=99, settings=QUIET)
     assert (len(every["groups"]), every["forward_passes"]) == (1, 1)
-    (some,) = trained.fill_together([TEXT], rule="head", threshold=0.3, settings=QUIET)
+    some = trained.decode(TEXT, rule="head", threshold=0.3, settings=QUIET)
     assert some["forward_passes"] == len(some["groups"])
-    (filled,) = trained.fill(TEXT, together=0.3, settings=QUIET)
-    assert filled == some
 
 
 @pytest.mark.slow
@@ -142,13 +140,15 @@ def test_a_word_of_several_tokens_has_the_sum_of_theirs(trained: unmask.Language
     assert float(mapped.values[0, 1]) == pytest.approx(expected, rel=1e-4)
 
 
-def test_without_a_head_the_measured_way_is_taken() -> None:
+def test_without_a_head_there_is_one_to_be_had() -> None:
     lm = unmask.load(build("bert"))
-    (measured,) = lm.fill_together([TEXT], rule="mutual-information", threshold=0.3, settings=QUIET)
-    assert lm.fill(TEXT, together=0.3, settings=QUIET) == [measured]
-    assert measured["forward_passes"] > len(measured["groups"])
-    with pytest.raises(unmask.ModelError, match="has no dependence head"):
-        lm.dependence(TEXT, measure="head")
+    for ask in (
+        lambda: lm.dependence(TEXT, measure="head"),
+        lambda: lm.decode(TEXT, rule="head", threshold=0.3),
+        lambda: lm.decode(TEXT, passes=2),
+    ):
+        with pytest.raises(unmask.ModelError, match=r"no dependence head; train one .*any-rate"):
+            ask()
 
 
 @pytest.mark.slow
@@ -158,17 +158,19 @@ def test_passes_choose_the_bound(trained: unmask.LanguageModel) -> None:
     bounds = [head.threshold_for(passes, 6) for passes in (1, 1.5, 2, 3, 4, 5, 6)]
     assert bounds == sorted(bounds, reverse=True)
     assert (bounds[0], bounds[-1]) == (math.inf, 0.0)
-    (fill,) = trained.fill(TEXT, passes=4, settings=QUIET)
+    fill = trained.decode(TEXT, passes=4, settings=QUIET)
     assert fill["forward_passes"] == 4
-    (fill,) = trained.fill(TEXT, passes=1, settings=QUIET)
-    assert fill["forward_passes"] == 1
+    fill = trained.decode(TEXT, passes=1, settings=QUIET)
+    assert (fill["forward_passes"], fill["rule"], fill["threshold"]) == (1, "head", None)
     # of each text its own bound
     clozes = [TEXT, "the [MASK] sat on the [MASK]."]
-    fills = trained.fill_together(clozes, rule="head", passes=2, settings=QUIET)
+    fills = trained.decode(clozes, rule="head", passes=2, settings=QUIET)
     assert [one["threshold"] for one in fills] == [head.threshold_for(2, n) for n in (4, 2)]
     for more in ({"rule": "surest"}, {"rule": "head", "threshold": 0.1}):
         with pytest.raises(unmask.MethodError, match="passes chooses the threshold"):
-            trained.fill_together(clozes, passes=2, **more)
+            trained.decode(clozes, passes=2, **more)
+    with pytest.raises(unmask.UnmaskError, match="a number of forward passes from 1"):
+        trained.decode(clozes, passes=0)
 
 
 def test_a_bound_lies_between_those_that_were_counted() -> None:
@@ -215,8 +217,8 @@ def test_a_model_in_a_folder_has_the_head_beside_it(
     assert trained.head is not None
     trained.head.save(tmp_path / FILE)
     lm = unmask.load(tmp_path)
-    (one,) = lm.fill(TEXT, together=0.3, settings=QUIET)
-    assert one == trained.fill(TEXT, together=0.3, settings=QUIET)[0]
+    how = {"rule": "head", "threshold": 0.3, "settings": QUIET}
+    assert lm.decode(TEXT, **how) == trained.decode(TEXT, **how)
 
 
 @pytest.mark.slow
@@ -225,32 +227,17 @@ def test_without_attention_the_model_keeps_its_own(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(training, "BOUNDS", (0.5, 3.0))
     monkeypatch.setattr(training, "_COUNTED_TEXTS", 1)
     lm = unmask.load(build("bert"))
-    head = lm.train_head(texts(12), samples=4, attention=False, settings=QUIET)
+    head = unmask.DependenceHead.train(lm, texts(12), samples=4, attention=False, settings=QUIET)
     assert not head.reads_attention
     lm.head = head
-    (fill,) = lm.fill_together([TEXT], rule="head", threshold=0.3, settings=QUIET)
+    fill = lm.decode(TEXT, rule="head", threshold=0.3, settings=QUIET)
     assert fill["forward_passes"] == len(fill["groups"])
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"passes": 2}, "has no dependence head; train one"),
-        ({"passes": 0, "together": None}, "has no dependence head; train one"),
-        ({"passes": 2, "together": 0.1}, "give one of them"),
-        ({"passes": 2, "method": "ag"}, "takes no method"),
-    ],
-)
-def test_what_cannot_be_filled_is_refused(options: dict[str, object], said: str) -> None:
-    lm = unmask.load(build("bert"))
-    with pytest.raises(unmask.UnmaskError, match=said):
-        lm.fill(TEXT, settings=QUIET, **options)
 
 
 def test_too_few_texts_are_refused() -> None:
     lm = unmask.load(build("bert"))
     with pytest.raises(unmask.UnmaskError, match="at least 10 texts of 4 or more tokens"):
-        lm.train_head(["the cat sat.", *texts(3)], settings=QUIET)
+        unmask.DependenceHead.train(lm, ["the cat sat.", *texts(3)], settings=QUIET)
 
 
 def test_a_sorted_file_is_learnt_from_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,6 +250,6 @@ def test_a_sorted_file_is_learnt_from_in_any_order(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(training, "masked_texts", record)
     every = sorted(set(texts(40)))
     with pytest.raises(unmask.UnmaskError, match="at least 10 texts"):
-        unmask.load(build("bert")).train_head(every)
+        unmask.DependenceHead.train(unmask.load(build("bert")), every)
     assert sorted(given) == every
     assert given != every

@@ -57,7 +57,7 @@ OWN = {
 def test_a_step_writes_the_likeliest_given_the_steps_before() -> None:
     model = ToyMaskedLM(toy_joint(5, 4), noise=0.3)
     lm = unmask.LanguageModel(model, ToyTokenizer(5))
-    (fill,) = lm.fill_together([FOUR], rule=two_surest, settings=QUIET)
+    fill = lm.decode(FOUR, rule=two_surest, settings=QUIET)
     ids, log_prob, left = [5] * 4, 0.0, [0, 1, 2, 3]
     for group in fill["groups"]:
         table = {p: torch.tensor(model._logits(ids, p)).log_softmax(dim=0) for p in left}
@@ -68,8 +68,8 @@ def test_a_step_writes_the_likeliest_given_the_steps_before() -> None:
             log_prob += float(table[blank].max())
             left.remove(blank)
     assert fill["token"] == ids
-    assert math.log(fill["score"]) == pytest.approx(log_prob, abs=1e-5)
-    assert (fill["method"], fill["rule"], fill["forward_passes"]) == ("together", "two_surest", 2)
+    assert fill["log_prob"] == pytest.approx(log_prob, abs=1e-5)
+    assert (fill["method"], fill["rule"], fill["forward_passes"]) == ("decode", "two_surest", 2)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_at_its_limits_a_rule_is_one_at_a_time_or_all_at_once(
     lm = toy(noise=0.5)
     for threshold, limit in ((one, "surest"), (every, "all-at-once")):
         fills = [
-            lm.fill_together([FOUR], rule=name, threshold=bound, draw=draw, settings=QUIET)[0]
+            lm.decode(FOUR, rule=name, threshold=bound, draw=draw, settings=QUIET)
             for name, bound in ((rule, threshold), (limit, None))
         ]
-        for key in ("token", "groups", "score"):
+        for key in ("token", "groups", "score", "log_prob"):
             assert fills[0][key] == fills[1][key]
 
 
@@ -99,7 +99,7 @@ def test_mutual_information_keeps_dependent_blanks_apart() -> None:
     np.fill_diagonal(pair, [0.5, 0.3, 0.2])
     joint = np.einsum("ab,cd->abcd", pair, pair)
     lm = unmask.LanguageModel(ToyMaskedLM(joint), ToyTokenizer(3))
-    (fill,) = lm.fill_together([FOUR], rule="mutual-information", threshold=0.1, settings=QUIET)
+    fill = lm.decode(FOUR, rule="mutual-information", threshold=0.1, settings=QUIET)
     assert [sorted(blank // 2 for blank in group) for group in fill["groups"]] == [[0, 1], [0, 1]]
     # two steps, and before the first 4 blanks with 3 tokens each and the masked row, before the
     # second 2 blanks
@@ -110,10 +110,10 @@ def test_mutual_information_keeps_dependent_blanks_apart() -> None:
 def test_drawn_one_at_a_time_texts_have_their_probabilities() -> None:
     joint = toy_joint(2, 3)
     lm = unmask.LanguageModel(ToyMaskedLM(joint), ToyTokenizer(2))
-    texts, draws = ["[MASK] [MASK] [MASK]"], 200
+    text, draws = "[MASK] [MASK] [MASK]", 200
     counts = dict.fromkeys(itertools.product(range(2), repeat=3), 0)
     for seed in range(draws):
-        (fill,) = lm.fill_together(texts, rule="surest", draw=True, seed=seed, settings=QUIET)
+        fill = lm.decode(text, rule="surest", draw=True, seed=seed, settings=QUIET)
         counts[tuple(fill["token"])] += 1
     expected = (joint / joint.sum()).reshape(-1) * draws
     observed = np.array(list(counts.values()))
@@ -132,13 +132,13 @@ def test_texts_do_not_depend_on_those_beside_them(rule: str, draw: bool) -> None
         "[MASK] [MASK] [MASK] [MASK] [MASK] [MASK]",
     ]
     how = {"rule": OWN.get(rule, rule), "threshold": None if rule in OWN else 0.3, "draw": draw}
-    together = lm.fill_together(texts, settings=QUIET, **how)
+    together = lm.decode(texts, settings=QUIET, **how)
     for text, one in zip(texts, together, strict=True):
-        (alone,) = lm.fill_together([text], settings=QUIET, **how)
+        alone = lm.decode(text, settings=QUIET, **how)
         assert (alone["token"], alone["groups"]) == (one["token"], one["groups"])
-        assert alone["score"] == pytest.approx(one["score"], rel=1e-4)
+        assert alone["log_prob"] == pytest.approx(one["log_prob"], abs=1e-4)
         assert one["forward_passes"] == len(one["groups"])
-    halved = lm.fill_together(texts, settings=unmask.Settings(progress=False, batch_size=1), **how)
+    halved = lm.decode(texts, settings=unmask.Settings(progress=False, batch_size=1), **how)
     assert [one["token"] for one in halved] == [one["token"] for one in together]
 
 
@@ -166,7 +166,7 @@ def test_a_batch_that_does_not_fit_is_filled_in_halves(monkeypatch: pytest.Monke
     lm = toy(noise=0.5)
     how = {"rule": at_random, "draw": True, "settings": QUIET}
     texts = [FOUR, "[MASK] t1 [MASK] [MASK]", "t0 [MASK] [MASK] [MASK]"]
-    expected = lm.fill_together(texts, **how)
+    expected = lm.decode(texts, **how)
     steps = decoding._steps
 
     def fails_late(rows: Any, inside: Inside, *more: Any) -> Any:
@@ -175,7 +175,7 @@ def test_a_batch_that_does_not_fit_is_filled_in_halves(monkeypatch: pytest.Monke
             raise MemoryError
 
     monkeypatch.setattr(decoding, "_steps", fails_late)
-    assert lm.fill_together(texts, **how) == expected
+    assert lm.decode(texts, **how) == expected
 
 
 def test_a_function_is_handed_what_a_step_knows() -> None:
@@ -186,7 +186,7 @@ def test_a_function_is_handed_what_a_step_knows() -> None:
         return step.surest_first[:1]
 
     text = "the [MASK] sat [MASK] the [MASK]."
-    (fill,) = lm.fill_together([text], rule=noted, settings=QUIET)
+    fill = lm.decode(text, rule=noted, settings=QUIET)
     # the last blank is filled by every rule
     assert [len(step.log_probs) for step, _ in steps] == [3, 2]
     (first, weights), (second, fewer) = steps
@@ -197,8 +197,8 @@ def test_a_function_is_handed_what_a_step_knows() -> None:
     assert torch.equal(weights, weights.T)
     assert 0 < weights.min() < weights.max() < 1
     # log-probabilities of the blanks, as any other question reads them
-    single = lm.fill_together([text], rule="all-at-once", settings=QUIET)[0]
-    assert float(first.likeliest[0].sum()) == pytest.approx(math.log(single["score"]), abs=1e-4)
+    single = lm.decode(text, rule="all-at-once", settings=QUIET)
+    assert float(first.likeliest[0].sum()) == pytest.approx(single["log_prob"], abs=1e-4)
 
 
 def test_attention_is_the_models_own_and_its_setting_stays() -> None:
@@ -228,23 +228,60 @@ def test_other_architectures(name: str) -> None:
     lm = unmask.load((network, tokenizer))
     text = two_blanks(tokenizer)
     rule = partial(unattending, threshold=0.0)
-    (fill,) = lm.fill_together([text], rule=rule, settings=QUIET)
-    (one,) = lm.fill_together([text], rule="surest", settings=QUIET)
+    fill = lm.decode(text, rule=rule, settings=QUIET)
+    one = lm.decode(text, rule="surest", settings=QUIET)
     assert fill["groups"] == one["groups"]
-    assert (fill["rule"], fill["threshold"]) == ("unattending", 0.0)
+    assert (fill["rule"], fill["threshold"]) == ("unattending", None)
+
+
+def test_the_default_rule_needs_neither_threshold_nor_head() -> None:
+    lm = unmask.load(build("bert"))
+    text = "the [MASK] sat [MASK] the [MASK]."
+    fill = lm.decode(text, settings=QUIET)
+    assert (fill["rule"], fill["threshold"]) == ("entropy-bound", 1.0)
+    assert fill == lm.decode(text, rule="entropy-bound", threshold=1.0, settings=QUIET)
+    assert lm.decode([text], settings=QUIET) == [fill]
+    assert lm.decode(lm.cloze(text), settings=QUIET) == fill
+    assert lm.decode([], settings=QUIET) == []
+
+
+def test_a_hundred_blanks_have_a_finite_log_probability() -> None:
+    network, tokenizer = build("bert")
+    sizes = {"vocab_size": 8192, "max_position_embeddings": 128}
+    config = type(network.config).from_dict({**network.config.to_dict(), **sizes})
+    lm = unmask.load((type(network)(config).eval(), tokenizer))
+    how = {"rule": "all-at-once", "support": "vocabulary", "settings": QUIET}
+    fills = [lm.decode(" ".join(["[MASK]"] * count), **how) for count in (99, 100)]
+    assert fills[1]["score"] == 0.0
+    assert fills[1]["log_prob"] < fills[0]["log_prob"] < -700
+
+
+def test_what_is_filled_step_by_step_is_not_ranked() -> None:
+    lm = toy()
+    for name, value in (("together", 0.1), ("passes", 2), ("rule", "surest"), ("threshold", 1)):
+        with pytest.raises(unmask.MethodError, match=rf"takes no {name}; lm.decode\("):
+            lm.fill(FOUR, **{name: value})
+    for name, call in (
+        ("fill_together", r"decode\(texts\)"),
+        ("independent_blanks", r"dependence\(text\).groups"),
+        ("train_head", r"unmask.DependenceHead.train\(lm, texts\)"),
+    ):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; use {call}"):
+            getattr(lm, name)
 
 
 def test_what_cannot_be_filled_is_refused() -> None:
     lm = toy()
     for how, said in (
         ({"rule": "best"}, "no rule 'best'"),
+        ({"rule": "entropy"}, "did you mean 'entropy-bound'"),
         ({"rule": "confidence"}, "the rule confidence needs a threshold"),
         ({"rule": "surest", "threshold": 1}, "the rule surest has no threshold"),
         ({"rule": "surest", "seed": -1}, "seed is a whole number from 0"),
-        ({"rule": "surest", "support": 5}, "together takes one support for all blanks"),
+        ({"rule": "surest", "support": 5}, "step by step have one support"),
         ({"rule": OWN["attention"]}, "shows neither attention nor hidden states"),
         ({"rule": OWN["chance"], "threshold": 1}, "a function has no threshold"),
         ({"rule": lambda step: []}, "at least one number from 0 to 3"),
     ):
         with pytest.raises(unmask.UnmaskError, match=said):
-            lm.fill_together([FOUR], settings=QUIET, **how)
+            lm.decode(FOUR, settings=QUIET, **how)

@@ -1,4 +1,4 @@
-"""Blanks that may be filled at the same time, and filling them group by group."""
+"""Groups of places that may be filled at the same time."""
 
 import math
 from itertools import combinations
@@ -6,8 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
-from assets import real_model
-from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
+from toy_lm import ToyMaskedLM, ToyTokenizer
 
 import unmask
 from unmask.queries.dependence.together import greedy_groups
@@ -44,76 +43,24 @@ def two_pairs() -> unmask.LanguageModel:
 
 
 def test_dependent_blanks_are_in_different_groups() -> None:
-    lm = two_pairs()
-    groups = lm.independent_blanks("[MASK] [MASK] [MASK] [MASK]", settings=QUIET)
-    assert [len(group) for group in groups] == [2, 2]
-    for group in groups:
-        assert {blank // 2 for blank in group} == {0, 1}
-    assert lm.independent_blanks("[MASK] [MASK] [MASK] [MASK]", at_most=9, settings=QUIET) == [
-        (0, 1, 2, 3)
-    ]
-    assert lm.independent_blanks("t0 [MASK] t1 t1", settings=QUIET) == [(0,)]
+    measured = two_pairs().dependence("[MASK] [MASK] [MASK] [MASK]", settings=QUIET)
+    assert measured.groups() == [(0, 2), (1, 3)]
+    assert measured.groups(at_most=9) == [(0, 1, 2, 3)]
 
 
-def test_filling_together_takes_the_likeliest_given_the_groups_before() -> None:
-    model = ToyMaskedLM(toy_joint(6, 4))
-    lm = unmask.LanguageModel(model, ToyTokenizer(6))
-    text = "[MASK] [MASK] t1 [MASK]"
-    (found,) = lm.fill(text, together=0.02, settings=QUIET)
-    ids = [6, 6, 1, 6]
-    log_prob = 0.0
-    for group in found["groups"]:
-        at = [(0, 1, 3)[blank] for blank in group]
-        logits = {p: model._logits(ids, p) for p in at}
-        for position, values in logits.items():
-            ids[position] = int(values.argmax())
-            log_prob += float(values.max())
-    assert found["token"] == [ids[0], ids[1], ids[3]]
-    assert found["score"] == pytest.approx(math.exp(log_prob), rel=1e-5)
-    assert found["method"] == "together"
-    assert found["forward_passes"] == model.rows_asked
+def test_pairs_beyond_the_window_count_as_dependent() -> None:
+    measured = two_pairs().dependence("[MASK] [MASK] [MASK] [MASK]", window=1, settings=QUIET)
+    assert measured.groups(at_most=9) == [(0, 1), (2, 3)]
 
 
-def test_at_the_ends_of_the_bound() -> None:
-    lm = unmask.LanguageModel(ToyMaskedLM(toy_joint(6, 3), noise=0.3), ToyTokenizer(6))
-    (one_by_one,) = lm.fill("[MASK] [MASK] [MASK]", together=0, settings=QUIET)
-    assert [len(group) for group in one_by_one["groups"]] == [1, 1, 1]
-    (at_once,) = lm.fill("[MASK] [MASK] [MASK]", together=100, settings=QUIET)
-    assert len(at_once["groups"]) == 1
-    independent = lm.joint("[MASK] [MASK] [MASK]", method="mlm", settings=QUIET).top(1)[0]
-    assert tuple(at_once["token"]) == independent.ids
+@pytest.mark.parametrize("bound", [-1, "x", math.nan, math.inf])
+def test_a_bound_is_a_number_of_bits(bound: object) -> None:
+    measured = two_pairs().dependence("[MASK] [MASK] [MASK] [MASK]", settings=QUIET)
+    with pytest.raises(unmask.UnmaskError, match="is a number of bits from 0"):
+        measured.groups(at_most=bound)  # type: ignore[arg-type]
 
 
-def test_an_array_of_ids_is_a_support() -> None:
-    text = "[MASK] [MASK] t0 t1"
-    listed, array = (
-        two_pairs().fill(text, together=0.1, support=support, settings=QUIET)
-        for support in ([0, 1], np.array([0, 1]))
-    )
-    assert listed == array
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"together": -1}, "a bound on mutual information is a number of bits from 0"),
-        ({"together": "x"}, "a bound on mutual information is a number of bits from 0"),
-        ({"together": 0.1, "method": "ag"}, "together fills blank by blank and takes no method"),
-        ({"together": 0.1, "targets": ["t1"]}, "takes no targets"),
-        ({"together": 0.1, "support": 5}, "together takes one support for all blanks"),
-        ({"together": 0.1, "support": {0: "vocabulary"}}, "one support for all blanks"),
-    ],
-)
-def test_what_does_not_go_with_it_is_refused(options: dict[str, object], said: str) -> None:
-    lm = two_pairs()
-    with pytest.raises(unmask.UnmaskError, match=said):
-        lm.fill("[MASK] [MASK] t0 t1", **options)  # type: ignore[arg-type]
-
-
-@pytest.mark.real
-def test_blanks_of_an_ordinary_text() -> None:
-    lm = unmask.load(str(real_model("tiny-english")))
-    text = "Two dogs are running through the grass."
-    (found,) = lm.fill(text, blanks=["running", "dogs"], together=0.05, settings=QUIET)
-    assert found["sequence"].startswith("Two ")
-    assert sorted(blank for group in found["groups"] for blank in group) == [0, 1]
+def test_nats_have_no_groups() -> None:
+    measured = two_pairs().dependence("t0 t1 t1 t1", measure="pmi", settings=QUIET)
+    with pytest.raises(unmask.UnmaskError, match="pmi is in nats; take measure='mutual-inf"):
+        measured.groups()

@@ -19,7 +19,7 @@ from unmask import SupportError
 from unmask.errors import CorpusError
 from unmask.jobs import parts
 from unmask.jobs.kinds import Kind
-from unmask.jobs.kinds.fill import FillRequest
+from unmask.jobs.kinds.fill import FillKind
 from unmask.markup import data_cell, from_data_cell
 from unmask.records import places
 from unmask.records.corpora import CorpusSpec, read_corpus
@@ -236,7 +236,7 @@ def test_values_that_json_does_not_have_are_texts_or_nothing(format) -> None:
 
 
 def test_an_empty_cell_of_a_request_is_not_given() -> None:
-    asked = FillRequest(targets=["man"], piece_prior="uniform", method="mlm", support="auto")
+    asked = FillKind(targets=["man"], piece_prior="uniform", method="mlm", support="auto")
     cells = dict.fromkeys(("blanks", "method", "piece_prior", "support", "targets"), "")
     assert asked.with_fields({"text": "a [MASK].", **cells}) == asked
 
@@ -258,13 +258,13 @@ def test_an_empty_cell_of_a_request_is_not_given() -> None:
     ],
 )
 def test_a_cell_of_a_request_is_read_as_an_option(name, cell, value) -> None:
-    asked = FillRequest(targets=["cat"]) if name == "piece_prior" else FillRequest()
+    asked = FillKind(targets=["cat"]) if name == "piece_prior" else FillKind()
     assert getattr(asked.with_fields({name: cell}), name) == value
 
 
 def test_a_prior_that_is_none_is_named() -> None:
     with pytest.raises(SupportError, match="piece_prior takes uniform, or numbers"):
-        FillRequest(targets=["cat"]).with_fields({"piece_prior": "1=x"})
+        FillKind(targets=["cat"]).with_fields({"piece_prior": "1=x"})
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from unmask import __version__
 from unmask.cli import (
     consistency,
+    decode,
     demo,
     dependence,
     evaluate,
@@ -31,6 +32,7 @@ from unmask.printable import quoted
 
 _COMMANDS: dict[str, type[Command]] = {
     "fill": fill.FillCommand,
+    "decode": decode.DecodeCommand,
     "pairs": pairs.PairsCommand,
     "score": score.ScoreCommand,
     "merge": merge.MergeCommand,
@@ -93,6 +95,9 @@ _GUESSES: dict[str, str | tuple[str, ...]] = {
     "skip-bad": "bad rows are skipped by default; --strict ends at the first",
     "sketch": "estimates are the default; --exact turns them off",
     **dict.fromkeys(("file", "input"), "give the file itself"),
+    **dict.fromkeys(
+        ("rule", "threshold", "passes", "together"), "unmask decode fills blanks step by step"
+    ),
     **dict.fromkeys(("cuda", "gpu"), ("--device",)),
     **dict.fromkeys(("fp16", "half"), ("--dtype",)),
     **dict.fromkeys(("max-rows", "n", "num"), ("--limit", "--examples")),

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 from unmask.cli import inputs, many, options, show
 from unmask.cli.command import declared_by, group, option
 from unmask.errors import SupportError, UnmaskError
-from unmask.names import RULES
-from unmask.printable import printable
 from unmask.text.typed import piece_prior
 
 if TYPE_CHECKING:
-    from unmask.jobs.kinds.fill import Answerer, Together
+    from unmask.jobs.kinds.fill import FillKind
     from unmask.language_model import LanguageModel
     from unmask.text.cloze import Cloze
 
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 _LONG_SECONDS = 60.0
 # no more forward passes are timed beforehand
 _FEW_PASSES = 5_000
-# of a pipe, those that are filled in the same steps
-_TEXTS_AT_ONCE = 64
 _RANK_WORDS = "rank words of any number of pieces with --targets"
 _DEFAULT = "log-pool; orders for --targets, or if there are too many blanks for tables"
 
@@ -48,8 +44,8 @@ class FillCommand(many.RowsCommand):
         "is missing ([MASK] for BERT, <mask> for RoBERTa), or name the words to blank with --blank."
         " Several methods share forward passes and are shown side by side. Of a file, every row is "
         "a text: in its column text, and optionally targets, piece_prior, blanks, support and "
-        "method in place of the options; other columns are kept. With --together, --passes or "
-        "--rule every text has one fill. A row that cannot be answered has a reason."
+        "method in place of the options; other columns are kept. A row that cannot be answered has "
+        "a reason."
     )
     EXAMPLE = (
         'unmask fill -m bert-base-cased "The [MASK] [MASK] at the casino." --method log-pool,mlm'
@@ -58,29 +54,8 @@ class FillCommand(many.RowsCommand):
     input: tuple[str, ...] = inputs.INPUT()
     text: tuple[str, ...] = inputs.TEXT()
     model: str = options.MODEL()
-    blank: tuple[str, ...] = option(
-        "what to blank in an ordinary text: a word or phrase that occurs once, a span of "
-        "characters, or the index of a token (of a number, give its span); repeat the option for "
-        "several. A word is one blank; --targets fill it with words of several pieces",
-        "WORD|START:END|INDEX",
-        default=(),
-    )
+    blank: tuple[str, ...] = options.BLANK()
     top: int = options.TOP()
-    together: float | None = option(
-        "instead of ranking fills, write one: blanks that share less than BITS of mutual "
-        "information, such as 0.05, are filled at the same time; the dependence head predicts it "
-        "(unmask head), or it is measured",
-        "BITS",
-    )
-    passes: float | None = option(
-        "the same, with so many forward passes on average; needs a dependence head", "N"
-    )
-    rule: str | None = option(
-        "instead of ranking fills, write one: after every forward pass this rule decides which "
-        f"blanks are filled at the same time ({', '.join(RULES)})",
-        "NAME",
-    )
-    threshold: float | None = option("threshold of --rule, in the rule's own unit", "X")
     figure: str | None = options.FIGURE()
     methods: _Methods = group(_Methods())
     support: tuple[str, ...] = option(
@@ -115,52 +90,42 @@ class FillCommand(many.RowsCommand):
         is_one = many.is_one_text(self, source)
         self._check(is_one)
         rows = many.open_rows(self, source, ["text"], "txt")
-        from unmask.jobs.kinds.fill import Answerer, FillKind, FillRequest, Together
+        from unmask.jobs.kinds.fill import FillKind
         from unmask.text.pieces import one_blank_for_each
 
         default = "orders" if self.targets else "log-pool"
         names = self.methods.names(default, every=["all"])
-        how = self.methods.given(names)
-        request = FillRequest(
-            blanks=[options.blank(one) for one in self.blank] or None,
+        kind = FillKind(
+            blanks=[options.blank(text) for text in self.blank] or None,
             method=names if self.methods.method else None,
             support=self.estimation.support(self.support),
             targets=options.by_blank(self.targets, "--targets", _words) if self.targets else None,
             piece_prior=(
                 None if self.piece_prior is None else piece_prior(self.piece_prior, "--piece-prior")
             ),
+            how=self.methods.given(names),
+            top=self.top,
+            settings=self.running.settings(progress=False if self.quiet else None),
         )
-        settings = self.running.settings(progress=False if self.quiet else None)
-        bound = self.threshold if self.together is None else self.together
-        steps = Together(self.rule, bound, self.passes)
-        together = None if steps == Together() else steps
         if not is_one:
-            kind = FillKind(
-                request=request, how=how, top=self.top, together=together, settings=settings
-            )
             # a text may take seconds: each is written when it is done
-            at_once = 1 if together is None else _TEXTS_AT_ONCE
-            return many.run(self, kind, rows, at_once, default_format="jsonl")
-        is_announced = bool(self.targets) and not self.quiet
+            return many.run(self, kind, rows, default_format="jsonl")
         lm = self.running.load(self.model)
-        cloze = lm.cloze(source.texts[0], blanks=request.blanks)
-        answerer = Answerer(lm, request, how, self.top, replace(settings, announce=is_announced))
-        if request.targets is not None:
-            self._fill_words(answerer, cloze, self.methods.names(default))
+        cloze = lm.cloze(source.texts[0], blanks=kind.blanks)
+        if kind.targets is not None:
+            announced = replace(kind.settings, announce=not self.quiet)
+            self._fill_words(lm, cloze, replace(kind, settings=announced))
             return 0
         cloze, note = one_blank_for_each(cloze, _RANK_WORDS)
         if note is not None:
             options.say(note)
-        if together is not None:
-            self._fill_together(answerer, cloze, together)
-        else:
-            self._fill_tokens(answerer, cloze)
+        self._fill_tokens(lm, cloze, kind)
         return 0
 
-    def _fill_tokens(self, answerer: "Answerer", cloze: "Cloze") -> None:
+    def _fill_tokens(self, lm: "LanguageModel", cloze: "Cloze", kind: "FillKind") -> None:
         from unmask.tables.proposals import resolved
 
-        lm, support, blanks = answerer.lm, answerer.request.support, len(cloze.positions)
+        support, blanks = kind.support, len(cloze.positions)
         if self.figure is not None and blanks > 2:
             raise UnmaskError(
                 f"--figure shows one or two blanks, and this text has {blanks}; leave it out"
@@ -168,8 +133,8 @@ class FillCommand(many.RowsCommand):
         given: Any = {
             "methods": self._methods(blanks, resolved(support, blanks, lm.model.vocabulary_size)),
             "support": support,
-            "settings": answerer.settings,
-            "options": {name: values for name, values in answerer.how.items() if values},
+            "settings": kind.settings,
+            "options": {name: values for name, values in kind.how.items() if values},
         }
         pivot: Any = self.methods.options.get("pivot")
         if pivot is not None and isinstance(support, str | list):
@@ -211,29 +176,16 @@ class FillCommand(many.RowsCommand):
         if is_long and not self.dry_run:
             options.say("without --exact the same is estimated from at most 2,000 forward passes")
 
-    def _fill_words(self, answerer: "Answerer", cloze: "Cloze", methods: list[str]) -> None:
-        request = answerer.request
+    def _fill_words(self, lm: "LanguageModel", cloze: "Cloze", kind: "FillKind") -> None:
+        methods = self.methods.names("orders")
         if self.dry_run:
             print(f"{', '.join(methods)}: the cost of words is not known before they are ranked")
             return
-        fills = {name: answerer.ranked_words(cloze, request, name) for name in methods}
+        fills = {name: kind.ranked_words(lm, cloze, name) for name in methods}
         if self.json:
-            print(show.words_as_json(answerer.lm, cloze, fills, request.piece_prior))
+            print(show.words_as_json(lm, cloze, fills, kind.piece_prior))
         else:
-            print(show.words_as_table(fills, request.piece_prior))
-
-    def _fill_together(self, answerer: "Answerer", cloze: "Cloze", how: "Together") -> None:
-        (filled,) = how.fill(answerer.lm, [cloze], answerer.request.support, answerer.settings)
-        if self.json:
-            print(options.as_json(answerer.lm, **filled))
-            return
-        print(printable(filled["sequence"]))
-        if not self.quiet:
-            groups = " then ".join(" ".join(map(str, group)) for group in filled["groups"])
-            print(
-                f"blanks filled together: {groups}; {filled['forward_passes']:,} forward passes",
-                file=sys.stderr,
-            )
+            print(show.words_as_table(fills, kind.piece_prior))
 
     def _check(self, is_one: bool) -> None:
         """Reject options that do not go together, before a model is loaded."""
@@ -245,31 +197,6 @@ class FillCommand(many.RowsCommand):
                     "--figure is of the tokens of one text; leave out --targets, and give one text"
                 )
             options.check_figure(self.figure)
-        if self.threshold is not None and self.rule is None:
-            raise UnmaskError("--threshold is that of a rule; give --rule")
-        each = {"--rule": self.rule, "--passes": self.passes, "--together": self.together}
-        if given := next((name for name, value in each.items() if value is not None), None):
-            from unmask.queries.dependence.together import check_bound
-            from unmask.queries.parallel.filling import check_passes
-            from unmask.queries.parallel.rules import check_rule
-
-            if self.rule is not None:
-                check_rule(self.rule, self.threshold)
-            elif self.passes is not None:
-                check_passes(self.passes)
-            else:
-                check_bound(self.together)
-            others: dict[str, object] = {
-                **{name: value for name, value in each.items() if name != given},
-                "--method": self.methods.method,
-                "--targets": self.targets,
-                "--piece-prior": self.piece_prior,
-                "--dry-run": self.dry_run or None,
-                "--figure": self.figure,
-                "--precision": self.estimation.precision,
-            }
-            for name in (name for name, value in others.items() if value not in (None, ())):
-                raise UnmaskError(f"{given} writes one fill per text; leave out {name}")
         if self.piece_prior is not None and not self.targets and is_one:
             raise SupportError(
                 "--piece-prior ranks words of different numbers of pieces: --targets"

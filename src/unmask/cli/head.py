@@ -15,7 +15,7 @@ class HeadCommand:
         "Train the dependence head of MODEL on whole sentences of CORPUS: it predicts, in the "
         "forward pass that fills blanks, how many bits every two blanks share. It learns the "
         "model's own mutual information; the model is not changed. The head is saved in the "
-        "model's folder, or for a name on the Hub in the user's cache; fill --passes uses it."
+        "model's folder, or for a name on the Hub in the user's cache; decode --passes uses it."
     )
     EXAMPLE = "unmask head bert-base-cased sentences.txt"
 
@@ -39,12 +39,13 @@ class HeadCommand:
     def run(self) -> int:
         """Read the corpora, load the model, train and save."""
         from unmask.printable import quoted
-        from unmask.queries.parallel.head import place_of
+        from unmask.queries.parallel.head import DependenceHead, place_of
         from unmask.records.corpora import read_corpus
 
         corpora = [read_corpus(self.reading.spec(place)) for place in self.corpus]
         lm = self.running.load(self.model)
-        head = lm.train_head(
+        head = DependenceHead.train(
+            lm,
             [one.text for corpus in corpora for one in corpus.sentences],
             sentences=self.sentences,
             attention=not self.without_attention,

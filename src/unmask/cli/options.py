@@ -64,6 +64,14 @@ LIMIT = partial(option, "read only the first N rows", "N")
 OUTPUT_FORMAT = partial(
     option, "csv, tsv, jsonl or parquet (default: what the name of the output shows)", "FORMAT"
 )
+BLANK = partial(
+    option,
+    "what to blank in an ordinary text: a word or phrase that occurs once, a span of characters, "
+    "or the index of a token (of a number, give its span); repeat the option for several. A word "
+    "is one blank, which holds a single token",
+    "WORD|START:END|INDEX",
+    default=(),
+)
 TOP = partial(option, "number of results to print (default: {default})", "N", default=10)
 FIGURE = partial(option, "also draw a .svg, .png or .pdf file; needs the extra plots", "FILE")
 MODEL_NAME = partial(option, "name of the model in the results (default: its own)", "NAME")

@@ -1,5 +1,6 @@
 """Fills as transformers' fill-mask writes them, with lists where there are several blanks."""
 
+import math
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -24,7 +25,7 @@ def of_tokens(
             rest = iter(fill.ids)
             tokens = [list(islice(rest, width)) for width in cloze.widths]
         text = sequence(tokenizer, cloze, fill.ids)
-        result = _result(tokenizer, tokens, fill.probability, text, method)
+        result = _result(tokenizer, tokens, fill.log_prob, text, method)
         if fill.error is not None:
             result["score_error"] = fill.probability_error
         results.append(result)
@@ -34,7 +35,7 @@ def of_tokens(
 def of_words(tokenizer: Tokenizer, fills: Sequence[WordFill], method: str) -> list[dict[str, Any]]:
     """Ranked fills by words, with their assumptions beside the score.
 
-    `score` is `prior` times the probability of the words given their numbers of pieces.
+    `log_prob` is that of the words given their numbers of pieces, plus that of these numbers.
     """
     if all(len(fill.cloze.positions) == 1 for fill in fills):
         # with one blank there is nothing to construct
@@ -46,7 +47,7 @@ def of_words(tokenizer: Tokenizer, fills: Sequence[WordFill], method: str) -> li
         text = sequence(tokenizer, fill.cloze, [i for one in ids for i in one])
         results.append(
             {
-                **_result(tokenizer, tokens, fill.score, text, method),
+                **_result(tokenizer, tokens, fill.log_prob + fill.log_prior, text, method),
                 "word": _single([word.word for word in fill.words]),
                 "pieces": _single([len(one) for one in ids]),
                 "log_prob_given_pieces": fill.log_prob,
@@ -62,11 +63,13 @@ def sequence(tokenizer: Tokenizer, cloze: Cloze, tokens: Sequence[int]) -> str:
 
 
 def _result(
-    tokenizer: Tokenizer, tokens: list[Any], score: float, text: str, method: str
+    tokenizer: Tokenizer, tokens: list[Any], log_prob: float, text: str, method: str
 ) -> dict[str, Any]:
     texts = [tokenizer.decode(one if isinstance(one, list) else [one]) for one in tokens]
     return {
-        "score": score,
+        # a probability, which is 0.0 where it is too small for a float
+        "score": math.exp(log_prob),
+        "log_prob": log_prob,
         "token": _single(tokens),
         "token_str": _single(texts),
         "sequence": text,

@@ -54,11 +54,6 @@ class WordFill:
     log_prob: float
     log_prior: float
 
-    @property
-    def score(self) -> float:
-        """The probability by which fills are ranked."""
-        return math.exp(self.log_prob + self.log_prior)
-
 
 def fill_targets(
     lm: JointModel,

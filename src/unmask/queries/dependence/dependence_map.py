@@ -15,6 +15,7 @@ from unmask.names import MEASURES
 from unmask.printable import columns, printable, quoted
 from unmask.queries.dependence import spanning_trees
 from unmask.queries.dependence.spanning_trees import Edge
+from unmask.queries.dependence.together import Groups, check_bound, greedy_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,6 +183,30 @@ class DependenceMap(Guessable):
         means = torch.nanmean(self.values, dim=1)
         expected = means[:, None] * means / torch.nanmean(self.values)
         return replace(self, values=self.values - expected, standard_errors=None, is_corrected=True)
+
+    def groups(self, at_most: float = 0.05) -> Groups:
+        """Groups of places no two of which share more than a bound: they may be filled together.
+
+        Groups are greedy, in the order of the text: a place joins the first group in which it
+        shares at most the bound with every other. Pairs beyond the window count as dependent.
+
+        Args:
+            at_most: The most that two places of a group may share, in bits.
+        Returns:
+            Groups of places, by their numbers from 0.
+        Raises:
+            UnmaskError: The bound is not a number of bits from 0, or the map is not in bits.
+        Examples:
+            >>> lm.dependence("Two [MASK] are [MASK].", samples=8).groups(at_most=1.0)
+            [(0, 1)]
+        """
+        bound = check_bound(at_most)
+        if self.unit != "bits":
+            raise UnmaskError(
+                f"groups are bounded in bits, and {self.measure} is in {self.unit}; take "
+                "measure='mutual-information' or 'head'"
+            )
+        return greedy_groups(self.values, range(len(self.places)), bound)
 
     def tree(self, *, projective: bool = False) -> list[Edge]:
         """The tree that joins all places by the strongest dependences.

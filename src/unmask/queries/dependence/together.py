@@ -1,9 +1,6 @@
-"""Which blanks of a text may be filled at the same time: groups of them.
+"""Places of a text in groups without dependence among them: what may be filled at the same time.
 
-Independent guesses are safe only between blanks that do not depend on each other. A group is built
-greedily: the blank that the model is surest of, then every further one, in that order, whose mutual
-information with all in the group stays below a bound. It is measured with all blanks masked, as the
-model sees them.
+Independent guesses are safe only between blanks that do not depend on each other.
 """
 
 import math
@@ -13,11 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.arguments import real_number
-from unmask.errors import ClozeError, UnmaskError
-from unmask.model.row_reader import Outcomes, RowReader
+from unmask.errors import UnmaskError
 from unmask.printable import quoted
-from unmask.queries.dependence.information import by_information
-from unmask.queries.dependence.question import MapOptions, MapQuestion
 
 Groups = list[tuple[int, ...]]
 
@@ -34,34 +28,18 @@ def check_bound(at_most: object) -> float:
 
 
 def greedy_groups(
-    values: Float[Tensor, "blanks blanks"], surest_first: Sequence[int], at_most: float
+    values: Float[Tensor, "places places"], order: Sequence[int], at_most: float
 ) -> Groups:
-    """Blanks in groups, each as large as it comes out; `surest_first` is the order they are in."""
-    left, groups = list(surest_first), []
-    while left:
-        group: list[int] = []
-        for blank in left:
-            if all(float(values[blank, other]) <= at_most for other in group):
-                group.append(blank)
-        groups.append(tuple(group))
-        left = [blank for blank in left if blank not in group]
-    return groups
+    """Groups of places, each as large as it can be after those before, built in an order.
 
-
-def independent_groups(
-    reader: RowReader, question: MapQuestion, options: MapOptions, at_most: float
-) -> tuple[Groups, Float[Tensor, "blanks size"]]:
-    """The groups of all blanks, the surest first, and the distribution of each blank."""
-    if max(question.widths) > 1:
-        raise ClozeError(
-            "blanks that are filled together have one token each, and some have more; write one "
-            "mask per blank"
-        )
-    positions = [place.positions[0] for place in question.places]
-    readouts = reader.one(question.ids, positions, what="forward passes")
-    log_probs = Outcomes.of(reader.model, options.support).log_probs(readouts).cpu()
-    order = log_probs.amax(dim=1).argsort(descending=True, stable=True).tolist()
-    if len(order) == 1:
-        return [(0,)], log_probs
-    (measured,) = by_information(reader, [question], options)
-    return greedy_groups(measured.values, order, at_most), log_probs
+    A pair without a value, beyond the window of a map, counts as dependent.
+    """
+    rows, groups = values.tolist(), list[list[int]]()
+    for place in order:
+        fitting = (g for g in groups if all(rows[place][other] <= at_most for other in g))
+        group = next(fitting, None)
+        if group is None:
+            groups.append([place])
+        else:
+            group.append(place)
+    return [tuple(group) for group in groups]

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 from zlib import crc32
 
 import numpy as np
@@ -21,11 +22,11 @@ from unmask.errors import ModelError
 from unmask.lazy import computed_once
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes, RowReader
+from unmask.names import RULES
 from unmask.queries.dependence.dependence_map import Place
 from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import MapOptions, MapQuestion
 from unmask.queries.parallel.features import each_masked
-from unmask.queries.parallel.head import DependenceHead
 from unmask.queries.parallel.rules import (
     FUNCTIONS,
     Rule,
@@ -54,6 +55,19 @@ class BlankedText:
         return MapQuestion("", self.ids, places, is_whole=False)
 
 
+class Predictor(Protocol):
+    """A dependence head, as far as fills read it."""
+
+    @property
+    def reads_attention(self) -> bool:
+        """Whether a pass has to show its attention weights."""
+        ...
+
+    def predict(self, inside: Inside, log_probs: Tensor, positions: Tensor) -> Tensor:
+        """The mutual information of every two blanks of each row, in bits."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Decoding:
     """How a text is filled: a rule with its threshold, what its blanks hold, whether tokens are
@@ -67,12 +81,17 @@ class Decoding:
     support: Support
     draw: bool = False
     seed: int = 0
-    head: DependenceHead | None = None
+    head: Predictor | None = None
 
     @computed_once
     def hands_attention(self) -> bool:
         """Whether the rule is a function that asks for the attention between blanks."""
         return not isinstance(self.rule, str) and asks_for_attention(self.rule)
+
+    @property
+    def has_threshold(self) -> bool:
+        """Whether the rule has a threshold."""
+        return isinstance(self.rule, str) and RULES[self.rule].threshold is not None
 
     @property
     def reads_attention(self) -> bool:

@@ -1,11 +1,11 @@
-"""Texts with many blanks as fills of fill-mask's keys: what `lm.fill_together` returns."""
+"""Texts with many blanks as fills of fill-mask's keys: what `lm.decode` returns."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from unmask.arguments import real_number, whole_number
+from unmask.arguments import whole_number
 from unmask.errors import ClozeError, SupportError, UnmaskError
 from unmask.joints.fill import Fill
 from unmask.model.row_reader import RowReader
@@ -21,11 +21,11 @@ from unmask.text.support import Support
 
 
 def one_support(lm: JointModel, support: Axes) -> Support:
-    """What every blank ranges over; by default all tokens that are written in texts."""
+    """The tokens that every blank ranges over; by default all that are written in texts."""
     if isinstance(support, Mapping | Sketch) or whole_number(support) is not None:
         raise SupportError(
-            "together takes one support for all blanks: 'vocabulary', 'tokens', 'no-special', "
-            f"an alphabet or a list of tokens, not {quoted(support)}"
+            "blanks that are filled step by step have one support: 'vocabulary', 'tokens', "
+            f"'no-special', an alphabet or a list of tokens, not {quoted(support)}"
         )
     candidates: Any = "tokens" if is_auto(support) else support
     return lm.support(candidates)
@@ -38,35 +38,32 @@ def check_seed(seed: object) -> None:
         raise UnmaskError(f"seed is a whole number from 0 to {2**31 - 1:,}, not {quoted(seed)}")
 
 
-def check_passes(passes: object) -> float:
-    """A number of forward passes per text, from 1."""
-    number = real_number(passes)
-    if number is None or not 1 <= number < math.inf:
-        raise UnmaskError(f"passes is a number of forward passes from 1, not {quoted(passes)}")
-    return number
-
-
-def filled_together(
-    lm: JointModel, clozes: Sequence[Cloze], hows: Sequence[Decoding], settings: Settings
+def decoded(
+    lm: JointModel, clozes: Sequence[Cloze], decodings: Sequence[Decoding], settings: Settings
 ) -> list[dict[str, Any]]:
-    """A fill per text, with the blanks of each step as `groups`, and its forward passes."""
+    """A fill per text, with its rule, the blanks of each step as `groups`, and its passes."""
     for cloze in clozes:
         if max(cloze.blank_widths) > 1:
             raise ClozeError(
-                "blanks that are filled together have one token each, and some have more; write "
-                "one mask per blank"
+                "blanks that are filled step by step have one token each, and some have more; "
+                "write one mask per blank"
             )
     texts = [BlankedText(cloze.ids, cloze.positions) for cloze in clozes]
     reader = RowReader(lm.model, settings)
-    with reader.counted(rule_name(hows[0].rule) if hows else ""):
+    with reader.counted(rule_name(decodings[0].rule) if decodings else ""):
         reader.expect(sum(len(text.positions) for text in texts))
-        filled = fill_blanked(reader, texts, hows)
+        fillings = fill_blanked(reader, texts, decodings)
     results = []
-    for cloze, how, one in zip(clozes, hows, filled, strict=True):
-        ids = tuple(int(how.support.ids[place]) for place in one.tokens)
-        fill = Fill(tuple(how.support.names[place] for place in one.tokens), ids, one.log_prob)
-        blanks = replace(cloze, gold=None)
-        (ranked,) = fill_mask_output.of_tokens(lm.tokenizer, blanks, [fill], "together")
-        more = {"rule": rule_name(how.rule), "threshold": how.threshold, "groups": list(one.steps)}
-        results.append(ranked | more | {"forward_passes": one.forward_passes})
+    for cloze, decoding, filling in zip(clozes, decodings, fillings, strict=True):
+        support = decoding.support
+        ids = tuple(int(support.ids[place]) for place in filling.tokens)
+        names = tuple(support.names[place] for place in filling.tokens)
+        fill, blanks = Fill(names, ids, filling.log_prob), replace(cloze, gold=None)
+        (result,) = fill_mask_output.of_tokens(lm.tokenizer, blanks, [fill], "decode")
+        has_bound = decoding.has_threshold and decoding.threshold < math.inf
+        result["rule"] = rule_name(decoding.rule)
+        result["threshold"] = decoding.threshold if has_bound else None
+        result["groups"] = list(filling.steps)
+        result["forward_passes"] = filling.forward_passes
+        results.append(result)
     return results

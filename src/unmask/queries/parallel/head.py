@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,17 @@ from unmask.errors import ModelError
 from unmask.model.inside import Inside
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader
+from unmask.names import model_name
 from unmask.printable import printable, quoted
+from unmask.queries.joint_model import Axes, JointModel
+from unmask.queries.parallel import training
 from unmask.queries.parallel.features import feature_groups, pair_features
+from unmask.queries.parallel.filling import one_support
 from unmask.settings import Settings
+from unmask.tables.proposals import AUTO
+from unmask.text.support import Support
 
 FILE = "dependence_head.safetensors"
-# bits are predicted by their logarithm, and this is nothing
-FLOOR = 0.001
 _ABOUT = "about"
 # nats by which the probe of one model may differ between machines
 _PROBE_ROUNDING = 0.02
@@ -46,13 +50,90 @@ class DependenceHead:
     Examples:
         >>> lm = unmask.load("models/tiny-english")
         >>> texts = [f"Two dogs are running through street {n}." for n in range(10)]
-        >>> head = lm.train_head(texts, samples=4)
+        >>> head = unmask.DependenceHead.train(lm, texts, samples=4)
         >>> head.to_dict()["texts"], head.reads_attention
         (10, True)
     """
 
     tensors: Mapping[str, Tensor]
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def train(
+        cls,
+        lm: JointModel,
+        texts: Iterable[str],
+        *,
+        sentences: int = 1000,
+        samples: int = 12,
+        attention: bool = True,
+        support: Axes = AUTO,
+        seed: int = 0,
+        settings: Settings | None = None,
+    ) -> "DependenceHead":
+        """Train a head that predicts a model's mutual information of blanks in one forward pass.
+
+        It is measured on masked texts in about 70 forward passes per text. The model is not
+        changed: assign the result to `lm.head`, or save it.
+
+        Args:
+            lm: The model.
+            texts: Whole texts of the kind that will be filled, without mask tokens.
+            sentences: At most so many of them, drawn from all.
+            samples: How many tokens are tried at a place.
+            attention: Whether it reads attention weights, for which the model runs unfused.
+            support: Tokens that all blanks range over.
+            seed: Seed of everything that is drawn.
+            settings: How to run the model: batch size, memory limit, progress.
+        Returns:
+            The head, with its rank correlation on held-out texts among its facts.
+        Raises:
+            UnmaskError: There are fewer than 10 texts that are long enough.
+            ModelError: The model shows neither attention nor hidden states.
+        Examples:
+            >>> texts = ["Two dogs are running through the grass.", "A man is playing a guitar."]
+            >>> every = [f"{text} {n}" for text in texts for n in range(5)]
+            >>> unmask.DependenceHead.train(lm, every, samples=4)
+            <DependenceHead of tiny-english: 42 features, 4,465 parameters>
+        """
+        axis, how = one_support(lm, support), settings or Settings()
+        every = training.shuffled(texts, seed)
+        masked = training.texts_to_learn(lm, every, seed=seed, limit=sentences)
+        pairs = training.labelled_pairs(lm, masked, axis, how, samples=samples, attention=attention)
+        return cls.of_pairs(lm, pairs, every, axis, how, seed=seed, samples=samples)
+
+    @classmethod
+    def of_pairs(
+        cls,
+        lm: JointModel,
+        pairs: training.LabelledPairs,
+        texts: Sequence[str],
+        support: Support,
+        settings: Settings,
+        *,
+        seed: int,
+        samples: int,
+    ) -> "DependenceHead":
+        """Fit a head to measured pairs, and count on the last of the texts how it fills."""
+        held_out, count = training.held_out_pairs(pairs), int(pairs.texts.max()) + 1
+        facts: dict[str, Any] = {
+            "model": model_name(lm.name),
+            "probe": probe(lm.model),
+            "features": pairs.groups,
+            "texts": count,
+            "pairs": int((~held_out).sum()),
+            "samples": samples,
+            "seed": seed,
+        }
+        head = cls(training.fit(pairs, held_out, seed=seed), facts)
+        facts["rank_correlation"] = training.rank_correlation(
+            head.bits(pairs.features[held_out]), pairs.bits[held_out]
+        )
+        facts["held_out_pairs"] = int(held_out.sum())
+        facts["passes"] = training.counted_passes(
+            lm, head, texts, support, settings, seed=seed, learnt_from=count
+        )
+        return head
 
     def __repr__(self) -> str:
         """Its model and its size."""
@@ -76,7 +157,7 @@ class DependenceHead:
             state = state @ t[f"weight{layer}"].T + t[f"bias{layer}"]
             if layer < 2:
                 state = torch.nn.functional.gelu(state)
-        return (state[..., 0].double().exp() - FLOOR).clamp(min=0.0)
+        return (state[..., 0].double().exp() - training.FLOOR).clamp(min=0.0)
 
     def predict(
         self,
@@ -162,8 +243,9 @@ def required(head: DependenceHead | None, name: str) -> DependenceHead:
     """The head of a model; one that has none is rejected."""
     if head is None:
         raise ModelError(
-            f"{printable(name)} has no dependence head; train one with train_head or unmask head; "
-            "without one, together=BITS and rule='mutual-information' measure"
+            f"{printable(name)} has no dependence head; train one with "
+            "unmask.DependenceHead.train(lm, texts) or unmask head, or take models/any-rate, which "
+            "has one; the default rule needs none"
         )
     return head
 

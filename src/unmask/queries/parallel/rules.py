@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,9 +24,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.arguments import real_number, whole_number
-from unmask.errors import MethodError
+from unmask.errors import MethodError, UnmaskError
 from unmask.lazy import computed_once
-from unmask.names import RULES
+from unmask.names import DEFAULT_RULE, RULES
 from unmask.printable import quoted
 
 
@@ -145,6 +146,27 @@ FUNCTIONS: dict[str, Callable[[Step, float], list[int]]] = {
 }
 
 
+def check_passes(passes: object) -> float:
+    """A number of forward passes per text, from 1."""
+    number = real_number(passes)
+    if number is None or not 1 <= number < math.inf:
+        raise UnmaskError(f"passes is a number of forward passes from 1, not {quoted(passes)}")
+    return number
+
+
+def checked_rule(rule: Any, threshold: object, passes: object) -> tuple[str | Rule, float]:
+    """The rule that was asked for, or the default one, and its threshold; 0 if it has none."""
+    if passes is None:
+        named = DEFAULT_RULE if rule is None else rule
+        return named, check_rule(named, threshold)
+    if rule not in (None, "head") or threshold is not None:
+        raise MethodError(
+            "passes chooses the threshold of the rule head; give no threshold and no other rule"
+        )
+    check_passes(passes)
+    return "head", 0.0
+
+
 def check_rule(rule: object, threshold: object) -> float:
     """The threshold of a rule as a number; 0 for a rule that has none."""
     if callable(rule):
@@ -157,13 +179,15 @@ def check_rule(rule: object, threshold: object) -> float:
         near = difflib.get_close_matches(str(rule), RULES, n=1)
         hint = f"did you mean {quoted(near[0])}? Rules" if near else "rules"
         raise MethodError(f"no rule {quoted(rule)}; {hint}: {', '.join(RULES)}")
-    meaning = RULES[rule].threshold
+    meaning, _, default = RULES[rule]
     if meaning is None:
         if threshold is not None:
             raise MethodError(f"the rule {rule} has no threshold")
         return 0.0
     if threshold is None:
-        raise MethodError(f"the rule {rule} needs a threshold: {meaning}")
+        if default is None:
+            raise MethodError(f"the rule {rule} needs a threshold: {meaning}")
+        return default
     number = real_number(threshold)
     if number is None or math.isnan(number) or number < 0:
         raise MethodError(

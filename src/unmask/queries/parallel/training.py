@@ -15,22 +15,21 @@ from zlib import crc32
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from scipy.stats import spearmanr
 from torch import Tensor, nn
 
 from unmask.errors import UnmaskError
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes, RowReader
-from unmask.names import model_name
 from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import MapOptions
 from unmask.queries.joint_model import JointModel
-from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
+from unmask.queries.parallel.decoding import BlankedText, Decoding, Predictor, fill_blanked
 from unmask.queries.parallel.features import each_masked, feature_groups, pair_features
-from unmask.queries.parallel.head import FLOOR, DependenceHead, probe
 from unmask.settings import Settings
 from unmask.text.support import Support
 
+# bits are predicted by their logarithm, and this is nothing
+FLOOR = 0.001
 FEWEST, MOST = 2, 9
 WIDTH = 48
 # no more steps than so many passes over the pairs
@@ -164,72 +163,52 @@ def fit(
     return {**layers, "mean": mean, "deviation": deviation}
 
 
-def train_head(
-    lm: JointModel,
-    texts: Iterable[str],
-    support: Support,
-    settings: Settings,
-    *,
-    sentences: int,
-    samples: int,
-    seed: int,
-    attention: bool,
-) -> DependenceHead:
-    """Measure, fit, and count passes on what was held out."""
-    given = list(dict.fromkeys(texts))
-    # files are often sorted
-    given = [given[n] for n in np.random.default_rng(seed).permutation(len(given))]
-    masked = masked_texts(lm, given, counts=range(FEWEST, MOST + 1), seed=seed, limit=sentences)
+def shuffled(texts: Iterable[str], seed: int) -> list[str]:
+    """Distinct texts in a random order, since files are often sorted."""
+    distinct = list(dict.fromkeys(texts))
+    return [distinct[n] for n in np.random.default_rng(seed).permutation(len(distinct))]
+
+
+def texts_to_learn(
+    lm: JointModel, texts: Iterable[str], *, seed: int, limit: int
+) -> list[BlankedText]:
+    """At most so many masked texts; fewer than 10 are rejected."""
+    masked = masked_texts(lm, texts, counts=range(FEWEST, MOST + 1), seed=seed, limit=limit)
     if len(masked) < 10:
         raise UnmaskError(
             f"a dependence head is trained on at least 10 texts of {FEWEST + 2} or more tokens, "
             f"and here are {len(masked)}; give more"
         )
-    pairs = labelled_pairs(lm, masked, support, settings, samples=samples, attention=attention)
-    return head_of(lm, pairs, given, support, settings, seed=seed, samples=samples)
+    return masked
 
 
-def head_of(
+def held_out_pairs(pairs: LabelledPairs) -> Bool[Tensor, " pairs"]:
+    """The pairs of the last tenth of the texts."""
+    count = int(pairs.texts.max()) + 1
+    return pairs.texts >= count - max(1, count // 10)
+
+
+def rank_correlation(predicted: Tensor, bits: Tensor) -> float | None:
+    """Spearman's, to four digits; None where it is not defined."""
+    # here: scipy.stats takes a second that no other request needs
+    from scipy.stats import spearmanr
+
+    rank = float(spearmanr(predicted.numpy(), bits.numpy()).statistic)
+    return round(rank, 4) if math.isfinite(rank) else None
+
+
+def counted_passes(
     lm: JointModel,
-    pairs: LabelledPairs,
+    head: Predictor,
     texts: Sequence[str],
     support: Support,
     settings: Settings,
     *,
     seed: int,
-    samples: int,
-) -> DependenceHead:
-    """A head of measured pairs, with its facts; the last tenth of their texts is held out."""
-    count = int(pairs.texts.max()) + 1
-    held_out = pairs.texts >= count - max(1, count // 10)
-    facts: dict[str, Any] = {
-        "model": model_name(lm.name),
-        "probe": probe(lm.model),
-        "features": pairs.groups,
-        "texts": count,
-        "pairs": int((~held_out).sum()),
-        "samples": samples,
-        "seed": seed,
-    }
-    head = DependenceHead(fit(pairs, held_out, seed=seed), facts)
-    predicted = head.bits(pairs.features[held_out])
-    rank = float(spearmanr(predicted.numpy(), pairs.bits[held_out].numpy()).statistic)
-    facts["rank_correlation"] = round(rank, 4) if math.isfinite(rank) else None
-    facts["held_out_pairs"] = int(held_out.sum())
-    facts["passes"] = _passes(lm, head, texts, support, settings, seed)
-    return head
-
-
-def _passes(
-    lm: JointModel,
-    head: DependenceHead,
-    texts: Sequence[str],
-    support: Support,
-    settings: Settings,
-    seed: int,
+    learnt_from: int,
 ) -> dict[str, Any]:
     """Mean passes per text by the number of blanks and the bound, on the last texts."""
-    limit = min(_COUNTED_TEXTS, max(1, head.facts["texts"] // 10))
+    limit = min(_COUNTED_TEXTS, max(1, learnt_from // 10))
     hows = [Decoding("head", bound, support, head=head) for bound in BOUNDS]
     table = list[list[float]]()
     for count in COUNTS:

@@ -1,0 +1,91 @@
+"""`unmask decode`: one fill per text, step by step, of one text or of many."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_tokenizers import ODD, save_bert
+
+import unmask
+from unmask.cli import main
+
+pytestmark = pytest.mark.usefixtures("read_once")
+
+PAIR = "the [MASK] sat on the [MASK]."
+ONE = "the [MASK] sat."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
+
+
+@pytest.fixture
+def model(folder: str) -> unmask.LanguageModel:
+    return unmask.load(folder)
+
+
+@pytest.mark.slow
+def test_rows_are_what_python_returns(
+    folder: str,
+    model: unmask.LanguageModel,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wide = "the cat sat on the unhappy mat."
+    lines: list[dict[str, Any]] = [
+        {"text": PAIR, "id": 1},
+        {"text": "the cat sat."},
+        {"text": wide, "blanks": ["unhappy", "cat"]},
+        {"text": ONE, "blanks": ""},
+    ]
+    file = tmp_path / "in.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    options = ["--threshold", "2", "--draw", "--seed", "5", "--support", "cat,dog,mat"]
+    assert main(["decode", str(file), "-m", folder, *options]) == 0
+    out, err = capsys.readouterr()
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert err.startswith("unmask: 3 of 4 texts filled; the others have a reason instead")
+    assert "no blank: write [MASK]" in rows[1]["reason"]
+    assert rows[0]["id"] == 1
+    cloze = model.cloze(wide, blanks=["unhappy", "cat"]).one_token_each()
+    expected = model.decode(
+        [PAIR, cloze, ONE], threshold=2, draw=True, seed=5, support=["cat", "dog", "mat"]
+    )
+    for row, fill in zip((rows[0], *rows[2:]), expected, strict=True):
+        assert row["log_prob"] == pytest.approx(fill["log_prob"], abs=1e-4)
+        assert row["groups"] == [list(group) for group in fill["groups"]]
+        for name in ("token", "token_str", "sequence", "rule", "threshold", "forward_passes"):
+            assert row[name] == fill[name]
+        assert row["reason"] is None
+
+
+@pytest.mark.slow
+def test_where_a_batch_fails_its_texts_are_filled_one_by_one(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = unmask.LanguageModel.decode
+
+    def fails(lm: unmask.LanguageModel, texts: list[Any], **how: Any) -> Any:
+        if any(len(cloze.positions) == 1 for cloze in texts):
+            raise unmask.ModelError("no such text")
+        return decode(lm, texts, **how)
+
+    monkeypatch.setattr(unmask.LanguageModel, "decode", fails)
+    (tmp_path / "in.txt").write_text(f"{PAIR}\n{ONE}\n", encoding="utf-8")
+    assert main(["decode", str(tmp_path / "in.txt"), "-m", folder]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["reason"] for row in rows] == [None, "no such text"]
+
+
+@pytest.mark.slow
+def test_passes_take_the_head_beside_the_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    any_rate = str(Path(__file__).parents[2] / "models" / "any-rate")
+    text = "Two [MASK] are playing [MASK] on the [MASK] [MASK] a [MASK]."
+    assert main(["decode", text, "-m", any_rate, "--passes", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("Two ")
+    assert err.startswith("head ")
