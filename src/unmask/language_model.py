@@ -107,7 +107,7 @@ class LanguageModel(JointModel):
             settings: How to run the model: batch size, memory limit, progress.
             **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
         Returns:
-            A dictionary per fill: `score`, `log_prob`, `token`, `token_str`, `sequence` and
+            A dictionary per fill: `score`, `token`, `token_str`, `sequence`, `log_prob` and
             `method`. `score` is the exponential of `log_prob`, and may underflow to 0.
         Raises:
             ClozeError: The text or its blanks cannot be read.

@@ -49,7 +49,7 @@ def test_one_blank_is_fill_mask(name, text, targets):
     theirs, ours = both(model, tokenizer)
     asked = text.format(tokenizer.mask_token)
     check_same(ours(asked), theirs(asked))
-    assert [tuple(fill) for fill in ours(asked)] == [(*KEYS, "method")] * 5
+    assert [tuple(fill) for fill in ours(asked)] == [(*KEYS, "log_prob", "method")] * 5
     check_same(ours(asked, top_k=17), theirs(asked, top_k=17))
     check_same(ours(asked, targets=targets), theirs(asked, targets=targets))
     check_same(ours(asked, targets=targets, top_k=2), theirs(asked, targets=targets, top_k=2))

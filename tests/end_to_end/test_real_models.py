@@ -126,6 +126,7 @@ def assert_is_fill_mask(lm: LanguageModel, text: str, *, top: int, error: float 
     assert len(found) == top
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.pop("method") == "mlm"
+        assert math.exp(ours.pop("log_prob")) == pytest.approx(ours["score"], rel=1e-9)
         assert ours.keys() == theirs.keys()
         assert ours.pop("score") == pytest.approx(theirs.pop("score"), abs=error, rel=0)
         assert ours == theirs

@@ -69,10 +69,10 @@ def _result(
     return {
         # a probability, which is 0.0 where it is too small for a float
         "score": math.exp(log_prob),
-        "log_prob": log_prob,
         "token": _single(tokens),
         "token_str": _single(texts),
         "sequence": text,
+        "log_prob": log_prob,
         "method": method,
     }
 
