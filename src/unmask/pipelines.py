@@ -28,9 +28,9 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
     """Fill all blanks of a text together, with the interface of transformers' fill-mask.
 
     A text gives a list of dictionaries with `score`, `token`, `token_str`, `sequence`,
-    `log_prob` and `method`, best first; with several blanks `token` and `token_str` are lists. A list of texts
-    gives a list of such lists, but a list of one text gives just the list for that text, as in
-    fill-mask.
+    `log_prob` and `method`, best first; with several blanks `token` and `token_str` are lists. A
+    list of texts gives a list of such lists, but a list of one text gives just the list for that
+    text, as in fill-mask.
     Generators and datasets are answered one by one. One blank has the model's own probabilities, as
     in fill-mask, and `mlm` for its method.
 

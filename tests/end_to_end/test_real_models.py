@@ -1,6 +1,7 @@
 """Trained models: how far numbers wander, and agreement with what users compare to."""
 
 import copy
+import math
 
 import numpy as np
 import pytest

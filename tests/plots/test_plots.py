@@ -152,7 +152,7 @@ def test_pmi_is_symmetric_around_zero_in_nats() -> None:
 
 
 @pytest.mark.slow
-def test_pmi_of_independent_blanks_has_no_strong_colours() -> None:
+def test_pmi_of_blanks_that_share_nothing_has_no_strong_colours() -> None:
     log_p = torch.randn(6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     support = Support.of("abcdef")
     one = Joint.from_scores(log_p[:, None] + log_p, (support, support), method="mlm")
