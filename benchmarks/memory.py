@@ -59,14 +59,15 @@ def work(mode: str, vocab: int, hidden: int) -> tuple[str, dict[str, object]]:
 
     embedding, bias = normal(vocab, hidden) / hidden**0.5, 2 * normal(vocab)
     masked = [torch.log_softmax(3 * normal(vocab).double(), dim=0) for _ in range(2)]
-    tables = unmask.PairTables.from_logits(
+    logits = [
         unmask.FactoredLogits(embedding, 3 * normal(vocab, hidden), bias_a=bias),
         unmask.FactoredLogits(3 * normal(vocab, hidden), embedding, bias_b=bias),
+    ]
+    tables = unmask.PairTables.from_logits(
+        *([one.dense() for one in logits] if mode == "dense" else logits),
         marginals=unmask.MaskedMarginals(masked[0], masked[1]),
         memory_limit=8 * vocab**2 if mode == "dense" else 0,
     )
-    if mode == "dense":
-        tables = tables.dense()
     joints = {name: unmask.construct(name, tables, **o) for name, o in METHODS.items()}
     metrics = unmask.pair_metrics(joints, tables, (1, 2))
     kept = str(tables.diagnostics()["tables"])

@@ -105,7 +105,7 @@ class LanguageModel(JointModel):
                 range over single tokens that the model proposes.
             piece_prior: How likely numbers of pieces are, to rank words that differ in it.
             settings: How to run the model: batch size, memory limit, progress.
-            **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
+            **options: Options of the construction: `pivot=`, `steps=`, `mean=`.
         Returns:
             A dictionary per fill: `score`, `token`, `token_str`, `sequence`, `log_prob` and
             `method`. `score` is the exponential of `log_prob`, and may underflow to 0.

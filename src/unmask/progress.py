@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 from weakref import WeakSet
 
 from tqdm import tqdm
@@ -51,7 +51,7 @@ def bar(
     return DrawnBar(total=total, desc=what, unit=unit, delay=delay, leave=False)
 
 
-class HiddenBar:
+class HiddenBar(AbstractContextManager["HiddenBar"]):
     """A bar that is not drawn: it only counts."""
 
     def __init__(self, total: int | None = None) -> None:
@@ -65,9 +65,6 @@ class HiddenBar:
 
     def set_postfix_str(self, text: str, refresh: bool = True) -> None:
         """The text behind the numbers of a drawn bar."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         pass

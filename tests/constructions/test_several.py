@@ -99,7 +99,7 @@ def test_logits_are_multiplied_as_they_are() -> None:
     np.testing.assert_allclose(np.log(probabilities(joint)), np.log(wanted), atol=1e-5)
 
 
-def test_path_and_pivot_of_besag_are_the_callers() -> None:
+def test_the_pivot_of_besag_is_the_callers() -> None:
     axes, lm = AXES[3], toy(3, noise=1.0)
     joint = lm.joint(
         text(3),
@@ -107,9 +107,8 @@ def test_path_and_pivot_of_besag_are_the_callers() -> None:
         support=dict(enumerate(axes)),
         settings=QUIET,
         pivot=["t4", "t1", "t5"],
-        path=[1, 2, 0],
     )
-    wanted = reference.besag(given_by(lm, axes), joint.shape, (2, 0, 0), [1, 2, 0])
+    wanted = reference.besag(given_by(lm, axes), joint.shape, (2, 0, 0), [2, 1, 0])
     np.testing.assert_allclose(np.log(probabilities(joint)), np.log(wanted), atol=1e-5)
     assert joint.diagnostics["pivot"] == ["t4", "t1", "t5"]
 
@@ -247,18 +246,6 @@ def test_rows_counted_at_the_model(names: list[str], rows: int) -> None:
     assert cost.forward_passes == rows
 
 
-def test_the_path_decides_what_besag_costs() -> None:
-    lm = toy(3)
-    assert isinstance(lm.model, ToyMaskedLM)
-    support = {0: [0, 1], 1: [0, 1, 2], 2: [0, 1, 2, 3, 4]}
-    for path in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
-        how = {"hcb": {"path": path}}
-        cost = lm.cost(text(3), methods=["hcb"], support=support, options=how, settings=QUIET)
-        lm.model.rows_asked = 0
-        lm.joint(text(3), method="hcb", support=support, path=path, settings=QUIET)
-        assert lm.model.rows_asked == cost.forward_passes
-
-
 @pytest.mark.parametrize(
     ("blanks", "method", "support"),
     [
@@ -308,7 +295,6 @@ def test_orders_alone_range_over_everything_unless_told() -> None:
     [
         ({"method": "orders", "mean": "bogus"}, "mean is arithmetic or geometric"),
         ({"method": "ag", "steps": 0}, "steps"),
-        ({"method": "hcb", "path": [0, 1, 2, None]}, "each once"),
         ({"support": {5: 3}}, "this text has blanks 0 to 2"),
         ({"support": torch.tensor([9])}, "not among the 6 tokens"),
     ],

@@ -56,10 +56,10 @@ def test_an_option_as_it_is_anyway_makes_no_other_construction() -> None:
 
 
 def test_a_label_is_that_of_the_plan_as_it_is_read_back() -> None:
-    (found,) = labelled(hcb={"path": (0, 1)})
+    (found,) = labelled(hcb={"pivot": "the"})
     stored = read_plan(a_plan(a_kind(constructions=(found,))).to_json(), "there")
     (read,) = stored.options["constructions"]
-    assert found.label == LabelledMethod(**read).label == "hcb(path=[0, 1])"
+    assert found.label == LabelledMethod(**read).label == "hcb(pivot=the)"
 
 
 def test_an_option_that_no_plan_holds_is_refused() -> None:

@@ -23,8 +23,9 @@ class CountingSource(ElicitedSource):
         self.inner = example.tables()
         self.supports, self.asked = self.inner.supports, []
 
-    def masked(self) -> unmask.MaskedMarginals:
-        return self.inner.masked
+    def all_masked(self) -> list[tuple[Tensor, float]]:
+        masked = self.inner.masked
+        return [(masked.log_a, 1.0), (masked.log_b, 1.0)]
 
     def table(self, outcome: int) -> ConditionalTable:
         raise AssertionError(f"the table of blank {outcome} was asked for")

@@ -161,7 +161,7 @@ def test_joint_rows_and_columns_normalise(method: str, example: Example) -> None
 # the same joint however the tables are kept
 
 
-def factored(example: Example, width: int) -> unmask.PairTables:
+def factored(example: Example, width: int, *, dense: bool = False) -> unmask.PairTables:
     """Random factors of a table's shape, through the library's own factored storage."""
     generator = torch.Generator().manual_seed(1)
     rows, columns = example.A.shape
@@ -169,10 +169,12 @@ def factored(example: Example, width: int) -> unmask.PairTables:
     left_a, right_a, bias_a, left_b, right_b, bias_b = (
         torch.randn(size, generator=generator) for size in sizes
     )
-    return unmask.PairTables.from_logits(
+    logits = [
         unmask.FactoredLogits(left_a, right_a, bias_a=bias_a),
         unmask.FactoredLogits(left_b, right_b, bias_b=bias_b),
-        marginals=example.tables().masked,
+    ]
+    return unmask.PairTables.from_logits(
+        *([one.dense() for one in logits] if dense else logits), marginals=example.tables().masked
     )
 
 
@@ -182,7 +184,9 @@ def test_dense_factored_and_streamed_tables_agree(
     method: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = factored(examples.random(*shape, seed=0), width=16)
-    whole = log_table(unmask.construct(method, tables.dense()))
+    dense = factored(examples.random(*shape, seed=0), width=16, dense=True)
+    assert [kept.diagnostics()["tables"] for kept in (dense, tables)] == ["dense", "factored"]
+    whole = log_table(unmask.construct(method, dense))
     assert gap(log_table(unmask.construct(method, tables)), whole) < 1e-5
     # tiles of a single row, and AG without a copy of the tables
     monkeypatch.setattr(logspace, "TILE_CELLS", 1)

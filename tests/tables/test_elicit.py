@@ -61,7 +61,7 @@ def test_a_row_is_the_cloze_with_one_token_changed(positions: tuple[int, int]):
 
 def test_the_doubly_masked_distributions_take_one_row():
     model = RememberingLM()
-    source(model, (A, B)).masked()
+    source(model, (A, B)).all_masked()
     assert model.asked == [([list(CLOZE.ids)], [2, 4])]
 
 
@@ -240,7 +240,7 @@ def test_a_table_with_a_number_that_is_not_finite_is_refused(value: float, token
 def test_single_rows_with_a_number_that_is_not_finite_are_refused(value: float):
     model = spoilt(value, token=MASK)
     with pytest.raises(NumericsError, match="not finite"):
-        source(model).masked()
+        source(model).all_masked()
     with pytest.raises(NumericsError, match="not finite"):
         source(model).log_rows(([MASK], ()))
     one = BlankReader(RowReader(model, Settings()), Cloze("", CLOZE.ids, (4,)), [WHOLE])

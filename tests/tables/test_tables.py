@@ -9,7 +9,6 @@ import examples
 import numpy as np
 import pytest
 import torch
-from examples import log_table
 from jaxtyping import TypeCheckError
 from shape_checks import checked
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
@@ -23,13 +22,6 @@ def elicited(*, factored: bool = True, **options: int) -> unmask.PairTables:
     model = ToyMaskedLM(toy_joint(9, 2), noise=0.7, factored=factored)
     lm = unmask.LanguageModel(model, ToyTokenizer(9))
     return lm.tables("[MASK] [MASK]", settings=unmask.Settings(**options))
-
-
-def test_dense_tables_have_the_masked_distributions_too() -> None:
-    dense = elicited(memory_limit=0).dense()
-    right = unmask.construct("orders", elicited())
-    np.testing.assert_allclose(log_table(unmask.construct("orders", dense)), log_table(right))
-    assert elicited().dense().has_masked()
 
 
 def test_tables_that_do_not_fit_each_other_are_refused() -> None:
@@ -58,18 +50,9 @@ def test_hcb_without_the_doubly_masked_distributions_says_what_is_missing() -> N
     assert unmask.construct("hcb", bare, pivot=0).shape == (3, 3)
 
 
-def test_dense_copy_keeps_values_and_marginals() -> None:
-    tables = elicited(memory_limit=0)
-    tables.masked  # noqa: B018
-    dense = tables.dense()
-    assert dense.diagnostics()["tables"] == "dense"
-    assert tables.diagnostics()["tables"] == "factored"
-    for rows in tables.blocks():
-        torch.testing.assert_close(
-            dense.a_given_b.log_prob(rows), tables.a_given_b.log_prob(rows), atol=1e-6, rtol=0
-        )
-    dense.b_given_a  # noqa: B018
-    assert dense.memory_left() == tables.memory_limit - 8 * 81
+def test_dense_tables_take_of_the_memory_limit() -> None:
+    tables = examples.random(9, 9, 0).tables()
+    assert tables.memory_left() == tables.memory_limit - 8 * 81
 
 
 def test_captured_mass_of_a_restricted_support() -> None:

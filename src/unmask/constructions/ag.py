@@ -36,23 +36,14 @@ def ag(tables: Tables, *, steps: int = STEPS, tolerance: float | None = None) ->
     largest change of a log marginal in the step before the last. With a `tolerance` steps go on
     until that change is below it, and the diagnostics say whether it was reached.
     """
-    if tolerance is None:
-        log_others, change, taken = _stepped(tables, steps, 0.0)
-        did: dict[str, object] = {
-            "steps": taken,
-            "start": "uniform",
-            "last_change": change,
-            "stopped": "after the given number of steps",
-        }
-    else:
-        log_others, change, taken = _stepped(tables, _MOST_STEPS, float(tolerance))
-        did = {
-            "tolerance": float(tolerance),
-            "start": "uniform",
-            "passes": taken,
-            "converged": change is not None and change < tolerance,
-            "residual": change,
-        }
+    most = steps if tolerance is None else _MOST_STEPS
+    log_others, change, taken = _stepped(tables, most, float(tolerance or 0.0))
+    did: dict[str, object] = {"steps": taken, "start": "uniform", "last_change": change}
+    did["stopped"] = "after the given number of steps"
+    if tolerance is not None:
+        reached = change is not None and change < tolerance
+        did = {"tolerance": float(tolerance), "start": "uniform", "passes": taken}
+        did |= {"converged": reached, "residual": change}
     form = Sum(
         tuple(torch.zeros_like(log) for log in log_others), tuple(-log for log in log_others)
     )

@@ -49,7 +49,7 @@ class Construction:
 
     build: Callable[..., Joint]
     meaning: str
-    needs: NeedsOf = lambda shape, _: every_table(len(shape))
+    needs: NeedsOf = lambda shape, _: Needs(masked=True, whole=tuple(range(len(shape))))
     of_two: tuple[str, ...] = ()
     only_two: bool = False
     without_tables: Callable[[Given], bool] = lambda _: False

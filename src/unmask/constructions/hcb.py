@@ -17,27 +17,22 @@ from unmask.text.support import Support, Token
 
 
 def hcb(
-    tables: Tables,
-    *,
-    pivot: Token | Sequence[Token] | None = None,
-    pivot_axis: int = 0,
-    path: Sequence[int] | None = None,
+    tables: Tables, *, pivot: Token | Sequence[Token] | None = None, pivot_axis: int = 0
 ) -> Joint:
     """Walk from a pivot fill to every other, one blank at a time (Besag 1974).
 
     log p(x) / p(pivot) is the sum over the blanks of log q(x_t | c) - log q(pivot_t | c), where c
     holds x in the blanks walked before and the pivot in those to come. For compatible conditionals
     this is the right joint, whatever the path. Otherwise the conditionals of the last blank of the
-    path are the model's own, and the others take all the error. The default path goes from the last
-    blank to the first; the default pivot is the mode of each fully masked distribution.
+    path are the model's own, and the others take all the error. The path goes from the last blank
+    to the first; the default pivot is the mode of each fully masked distribution.
 
     With two blanks it is the paper's: log q(a | b) + log q(b | a') - log q(a' | b) with one pivot
     a', since that of the other blank cancels; `pivot_axis=1` swaps the blanks.
     """
-    steps = walked_path(path, pivot_axis, len(tables.shape))
+    steps = _path(len(tables.shape), pivot_axis)
     if pivot is None:
-        named = steps[-1:] if len(steps) == 2 else steps
-        places = {t: int(tables.log_masked(t).argmax()) for t in named}
+        places = {t: int(tables.log_masked(t).argmax()) for t in _with_pivot(steps)}
     else:
         places = _named(tables.supports, pivot, steps)
     *before, last = steps
@@ -60,37 +55,27 @@ def hcb(
     return form_joint(Product(powers, tuple(factors)), tables, method="hcb", diagnostics=facts)
 
 
+def _path(blanks: int, pivot_axis: object) -> tuple[int, ...]:
+    """The blanks in the order that they are walked."""
+    return (0, 1) if blanks == 2 and pivot_axis else tuple(reversed(range(blanks)))
+
+
+def _with_pivot(steps: Sequence[int]) -> Sequence[int]:
+    """The blanks whose pivots matter: of two only the last of the path."""
+    return steps[-1:] if len(steps) == 2 else steps
+
+
 def _named(axes: Sequence[Support], pivot: object, steps: Sequence[int]) -> dict[int, int]:
-    """The place of a named pivot by blank: for two blanks, only that of the last of the path."""
-    if len(steps) == 2:
-        return {steps[-1]: axes[steps[-1]].index(pivot)}
-    assert isinstance(pivot, Sequence)
-    return {t: axes[t].index(pivot[t]) for t in steps}
-
-
-def _steps(options: Given, blanks: int) -> tuple[int, ...]:
-    return walked_path(options.get("path"), options.get("pivot_axis", 0), blanks)
-
-
-def walked_path(path: object, pivot_axis: object, blanks: int) -> tuple[int, ...]:
-    """The blanks in the order that a path walks them."""
-    if path is None:
-        return (0, 1) if blanks == 2 and pivot_axis else tuple(reversed(range(blanks)))
-    steps = [whole_number(step) for step in path] if isinstance(path, Sequence) else []
-    walked = tuple(step for step in steps if step is not None)
-    if len(walked) != len(steps) or sorted(walked) != list(range(blanks)):
-        raise MethodError(f"path names blanks 0 to {blanks - 1}, each once, not {quoted(path)}")
-    return walked
+    """The place of a named pivot, by blank."""
+    tokens = pivot if isinstance(pivot, Sequence) and len(steps) > 2 else [pivot] * len(steps)
+    return {t: axes[t].index(tokens[t]) for t in _with_pivot(steps)}
 
 
 def _check(options: Given, blanks: int) -> None:
-    """Raise for a pivot or a path that so many blanks do not take."""
+    """Raise for a pivot that so many blanks do not take."""
     pivot, axis = options.get("pivot"), options.get("pivot_axis", 0)
     if whole_number(axis) not in (0, 1):
         raise MethodError(f"pivot_axis is 0 or 1, not {quoted(axis)}")
-    _steps(options, blanks)
-    if options.get("path") is not None and "pivot_axis" in options:
-        raise MethodError("path and pivot_axis both set where the walk ends; give one of them")
     single = isinstance(pivot, str) or whole_number(pivot) is not None
     if pivot is not None and blanks == 2 and not single:
         raise MethodError(
@@ -107,11 +92,11 @@ def _check(options: Given, blanks: int) -> None:
 def _check_pivot(options: Given, axes: tuple[Support, ...]) -> None:
     """Raise for an unknown pivot before anything is elicited."""
     if options.get("pivot") is not None:
-        _named(axes, options["pivot"], _steps(options, len(axes)))
+        _named(axes, options["pivot"], _path(len(axes), options.get("pivot_axis", 0)))
 
 
 def _needs(shape: tuple[int, ...], options: Given) -> Needs:
-    steps = _steps(options, len(shape))
+    steps = _path(len(shape), options.get("pivot_axis", 0))
     some = [0] * len(shape)
     for k, outcome in enumerate(steps[:-1]):
         some[outcome] = math.prod(shape[t] for t in steps[:k])

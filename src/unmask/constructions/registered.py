@@ -34,8 +34,9 @@ def add(name: str, value: object, needs: object) -> None:
     function = _checked_function(name, value)
     if needs is not None and not isinstance(needs, Needs):
         raise MethodError(f"needs of {name} is an unmask.Needs, not {quoted(needs)}")
-    existing = REGISTERED.get(name)
-    if existing is not None and _home(existing.build) != _home(function):
+    existing = getattr(REGISTERED.get(name), "build", function)
+    homes = {(one.__module__, one.__qualname__) for one in (existing, function)}
+    if len(homes) > 1:
         raise MethodError(f"there is a construction {quoted(name)} already; take another name")
     parts = needs or every_table(2)
     REGISTERED[name] = Construction(
@@ -75,16 +76,16 @@ def check_name(name: object) -> str:
 
 def _checked_function(name: str, function: object) -> Function:
     """The function, if it can be a construction; raises with the reason."""
+    example = f"as in def {re.sub('[^a-z0-9]', '_', name)}(tables, *, weight=0.5)"
     if not inspect.isfunction(function):
         raise MethodError(f"{name} is a function from tables to a joint, not {quoted(function)}")
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].kind not in _BY_PLACE:
-        raise MethodError(f"{name} takes tables as its first argument, as in def {_example(name)}")
+        raise MethodError(f"{name} takes tables as its first argument, {example}")
     for option in parameters[1:]:
         if option.kind is not option.KEYWORD_ONLY or option.default is option.empty:
             raise MethodError(
-                f"{quoted(option.name)} of {name} must be keyword-only with a default, as in "
-                f"def {_example(name)}"
+                f"{quoted(option.name)} of {name} must be keyword-only with a default, {example}"
             )
     return function
 
@@ -125,11 +126,3 @@ def _joint(
     if built.shape != tables.shape or not all(a.ids.equal(b.ids) for a, b in pairs):
         raise MethodError(f"{name} returned a joint over other tokens than those of its tables")
     return built.named(name, {**tables.diagnostics(), **settings})
-
-
-def _home(function: Function) -> tuple[object, object]:
-    return getattr(function, "__module__", None), getattr(function, "__qualname__", None)
-
-
-def _example(name: str) -> str:
-    return f"{re.sub('[^a-z0-9]', '_', name)}(tables, *, weight=0.5)"

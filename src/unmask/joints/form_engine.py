@@ -29,18 +29,22 @@ class FormEngine(Engine):
 
     @computed_once
     def log_marginals(self) -> tuple[Tensor, ...]:
-        """Log-sums over the other blank."""
-        if (apart := self._factors()) is not None:
-            log_total_a, log_total_b = (torch.logsumexp(log, 0) for log in apart)
-            return apart[0] + log_total_b, apart[1] + log_total_a
-        return super().log_marginals
+        """Log-sums over the other blank; those of independent blanks need no cells."""
+        if not self.is_independent():
+            return super().log_marginals
+        logs = [torch.zeros(n, dtype=torch.float64, device=self.device) for n in self.shape]
+        for factor in self.form.parts():
+            axis = int(factor.shape[1] > 1)
+            logs[axis] = logs[axis] + factor.flatten()
+        return logs[0] + torch.logsumexp(logs[1], 0), logs[1] + torch.logsumexp(logs[0], 0)
 
     @computed_once
     def entropy(self) -> float:
         """Shannon entropy of the normalised joint, in nats."""
-        if (apart := self._factors()) is not None:
-            return sum(float(-(log.exp() * log).sum()) for log in map(_normalised, apart))
-        return super().entropy
+        if not self.is_independent():
+            return super().entropy
+        each = [(log - self.log_normalizer).clamp(min=-1e300) for log in self.log_marginals]
+        return sum(float(-(log.exp() * log).sum()) for log in each)
 
     def log_marginal(
         self, axes: Sequence[int], given: Mapping[int, int] | None = None
@@ -60,20 +64,6 @@ class FormEngine(Engine):
         """Whether the blanks are independent of each other: no table matters."""
         tables_matter = not isinstance(self.form, Product) or any(self.form.powers)
         return not tables_matter and all(1 in factor.shape for factor in self.form.parts())
-
-    def _factors(self) -> tuple[Tensor, Tensor] | None:
-        """The factors of independent blanks; None where the tables matter."""
-        if not self.is_independent():
-            return None
-        logs = [torch.zeros(n, dtype=torch.float64, device=self.device) for n in self.shape]
-        for factor in self.form.parts():
-            axis = int(factor.shape[1] > 1)
-            logs[axis] = logs[axis] + factor.flatten()
-        return logs[0], logs[1]
-
-
-def _normalised(log: Tensor) -> Tensor:
-    return (log - torch.logsumexp(log, dim=0)).clamp(min=-1e300)
 
 
 def form_joint(

@@ -333,7 +333,13 @@ class Joint(Guessable):
         if (whole_number(n) or 0) < 1:
             raise SupportError(f"top takes a number of fills from 1, not {quoted(n)}")
         if n not in self._ranked:
-            self._ranked[n] = self._fills(self._best(n))
+            # a sketch is small, and ranked by probability, not by what its tokens stand for
+            every = slice(0, self.engine.shape[0])
+            self._ranked[n] = self._fills(
+                best_cells([(every, self.log_rows(every))], n)
+                if self._log_weights()
+                else self._normalised(self.engine.best(n))
+            )
         return list(self._ranked[n])
 
     def sample(self, n: int, *, seed: int | torch.Generator = 0) -> list[Fill]:
@@ -576,13 +582,6 @@ class Joint(Guessable):
         fills = self.top(min(5, size))
         table = [[fill.written(4), *map(printable, fill.tokens)] for fill in fills]
         return f"<{head}>\n{columns(table)}"
-
-    def _best(self, n: int) -> list[Scored]:
-        if not self._log_weights():
-            return self._normalised(self.engine.best(n))
-        # a sketch is small, and ranked by probability, not by what its tokens stand for
-        every = slice(0, self.engine.shape[0])
-        return best_cells([(every, self.log_rows(every))], n)
 
     def _fills(self, scored: Sequence[Scored]) -> list[Fill]:
         """Fills of cells with their log-probabilities."""

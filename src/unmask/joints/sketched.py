@@ -56,10 +56,17 @@ class Sketched(Generic[Joint]):
 
     def marginal(self, axes: Sequence[int], derive: Callable[[Joint], Joint]) -> "Sketched[Joint]":
         """The same of one of both blanks, or of both in the other order."""
-        return replace(
-            self._derived(axes, derive, lambda cells: self._marginal(axes, cells)),
-            missing_entropy=lambda kept: self.missing_entropy([axes[axis] for axis in kept]),
-        )
+
+        def log_probs(cells: Tensor) -> Tensor:
+            if len(axes) == 2:
+                return self.log_probs(cells[:, list(axes)])
+            assert self.weighted is not None
+            return self.weighted.log_marginals(axes[0])[:, cells[:, 0]]
+
+        def missing(of: Sequence[int]) -> float:
+            return self.missing_entropy([axes[axis] for axis in of])
+
+        return replace(self._derived(axes, derive, log_probs), missing_entropy=missing)
 
     def conditional(
         self, axis: int, place: int, derive: Callable[[Joint], Joint]
@@ -70,12 +77,6 @@ class Sketched(Generic[Joint]):
         return self._derived(
             [axis], derive, lambda cells: weighted.log_conditionals(axis, place)[:, cells[:, 0]]
         )
-
-    def _marginal(self, axes: Sequence[int], cells: Tensor) -> Tensor:
-        if len(axes) == 2:
-            return self.log_probs(cells[:, list(axes)])
-        assert self.weighted is not None
-        return self.weighted.log_marginals(axes[0])[:, cells[:, 0]]
 
     def _derived(
         self,

@@ -27,7 +27,14 @@ class Weighted:
 
     def __init__(self, form: Form, sampled: Sampled) -> None:
         self.form, self.sampled = form, sampled
-        self._terms = [_Term.of(product, sampled) for product in _products(form)]
+        if isinstance(form, Product):
+            products = [form]
+        else:
+            # a sum that is divided by another, as of `ag`, is no sum of products
+            assert form.log_over is None
+            first, second = form.log_times
+            products = [Product((1.0, 0.0), (first,)), Product((0.0, 1.0), (second,))]
+        self._terms = [_Term.of(product, sampled) for product in products]
 
     def is_independent(self) -> bool:
         """Whether the blanks are independent of each other: no table matters."""
@@ -198,13 +205,3 @@ class _Term:
                     left = torch.where(in_a, (row - self.tops[0]).exp(), 0.0)
                     right = torch.where(in_b, (column - self.tops[1]).exp(), 0.0)
                     yield (row, left), (column, right)
-
-
-def _products(form: Form) -> list[Product]:
-    """The products that a form is the sum of."""
-    if isinstance(form, Product):
-        return [form]
-    blanks = range(len(form.log_times))
-    if form.log_over is not None:
-        raise ValueError("a sum that is divided by another is no sum of products")
-    return [Product(tuple(float(s == t) for s in blanks), (form.log_times[t],)) for t in blanks]

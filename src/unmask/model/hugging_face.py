@@ -2,12 +2,12 @@
 
 import inspect
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from unmask.errors import ClozeError, ModelError, NumericsError
 from unmask.model.inside import Inside
@@ -54,12 +54,10 @@ class HuggingFaceMaskedLM:
         # what passes over rows of a length replace of the model
         self._replaced: dict[int, Replaced] = {}
         self._verified_lengths: set[int] = set()
-        # whether rows may be padded: some take masks of other kinds only (Dream)
-        self.reads_masks = "attention_mask" in inspect.signature(model.forward).parameters
-        self._takes_attention_mask = self.reads_masks
+        self._takes_attention_mask = False
         with lock_of(self.model):
             self._require_eval_mode()
-            if self._takes_attention_mask:
+            if "attention_mask" in inspect.signature(model.forward).parameters:
                 self._takes_attention_mask = self._needs_attention_mask()
             probe = self._probe_ids()
             own = self._logits(probe)
@@ -81,8 +79,8 @@ class HuggingFaceMaskedLM:
     @property
     def device(self) -> torch.device:
         """Where the model runs."""
-        device: torch.device = next(self.model.parameters()).device
-        return device
+        parameter: Tensor = next(self.model.parameters())
+        return parameter.device
 
     @property
     def output_embedding(self) -> OutputEmbedding | None:
@@ -225,17 +223,12 @@ class HuggingFaceMaskedLM:
                 f"{self._name} gives no logits, so it lacks the head of a masked LM; load its "
                 "checkpoint with AutoModelForMaskedLM"
             )
-        if logits.ndim == 3 and len(logits) == len(ids) and logits.shape[1] > ids.shape[1]:
-            # Perceiver: one output for each position that its decoder has
-            raise ModelError(
-                f"{self._name} gives logits at {logits.shape[1]} positions for a text of "
-                f"{ids.shape[1]} tokens: it always fills a fixed length, and unmask does not "
-                "support such models; it needs logits at the tokens of the text"
-            )
-        if logits.ndim != 3 or logits.shape[:2] != ids.shape:
+        if logits.shape[:2] != ids.shape or logits.ndim != 3:
+            # Perceiver has one output for each position that its decoder has
             raise ModelError(
                 f"{self._name} returns logits of shape {tuple(logits.shape)} for "
-                f"ids of shape {tuple(ids.shape)}; unmask needs one row of logits per token"
+                f"ids of shape {tuple(ids.shape)}; unmask needs one row of logits per token, so a "
+                "model that always fills a fixed length is not supported"
             )
         return logits
 
@@ -267,8 +260,7 @@ class HuggingFaceMaskedLM:
             return True
         try:
             return not _same_numbers(self._forward(ids, mask=True).logits, without)
-        except Exception:  # and one that takes masks of other kinds does not
-            self.reads_masks = False
+        except Exception:  # and one that takes masks of other kinds only does not (Dream)
             return False
 
     def _probe_ids(self) -> Int[Tensor, "rows length"]:
@@ -292,16 +284,14 @@ class HuggingFaceMaskedLM:
             return None
         if readouts.shape[-1] != weight.shape[1]:
             return None
-        return nearest_layer(weight, list(self._possible_biases(layer)), readouts, own)
-
-    def _possible_biases(self, layer: nn.Module) -> Iterator[Tensor | None]:
-        own = getattr(layer, "bias", None)
-        yield own
-        for name, parameter in self.model.named_parameters():
-            if name.endswith("bias") and tuple(parameter.shape) == (self.vocabulary_size,):
-                yield parameter
-        if own is not None:
-            yield None
+        bias = getattr(layer, "bias", None)
+        others = [
+            parameter
+            for name, parameter in self.model.named_parameters()
+            if name.endswith("bias") and tuple(parameter.shape) == (self.vocabulary_size,)
+        ]
+        biases = [bias, *others, *([] if bias is None else [None])]
+        return nearest_layer(weight, biases, readouts, own)
 
 
 def _same_numbers(actual: Tensor, expected: Tensor) -> bool:
@@ -319,7 +309,13 @@ def input_size(model: Any) -> int:
 def _longest(model: Any) -> int | None:
     """How many tokens fit: positions that embeddings reserve for padding do not count."""
     limits: list[int] = []
-    for name, part in _beside_embeddings(model):
+    embeddings, named = model.get_input_embeddings(), dict(model.named_modules())
+    place = next((name for name, part in named.items() if part is embeddings), None)
+    # beside and below the module that embeds tokens are those of a text, not of an image
+    around = None if place is None else place.rpartition(".")[0]
+    for name, part in named.items():
+        if around is None or not name.startswith(around):
+            continue
         weight = getattr(part, "weight", None)
         if name.endswith("position_embeddings") and isinstance(weight, Tensor):
             padding = getattr(part, "padding_idx", None)
@@ -334,14 +330,3 @@ def _longest(model: Any) -> int | None:
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     limit = getattr(text, "max_position_embeddings", None)
     return limit if isinstance(limit, int) and limit > 0 else None
-
-
-def _beside_embeddings(model: Any) -> Iterator[tuple[str, nn.Module]]:
-    """The modules beside and below the one that embeds tokens: those of a text, not of an image."""
-    embeddings = model.get_input_embeddings()
-    named = dict(model.named_modules())
-    place = next((name for name, part in named.items() if part is embeddings), None)
-    if place is None:
-        return
-    around = place.rpartition(".")[0]
-    yield from ((name, part) for name, part in named.items() if name.startswith(around))

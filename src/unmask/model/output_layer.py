@@ -49,27 +49,28 @@ class FollowedLayer:
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self._parameters = [weight] if bias is None else [weight, bias]
-        self._used = [own.detach().float() for own in self._parameters]
-        self.embedding = OutputEmbedding(self._used[0], None if bias is None else self._used[1])
+        used = [own.detach().float() for own in self._parameters]
+        self.embedding = OutputEmbedding(used[0], None if bias is None else used[1])
         self._places = [(own.data_ptr(), own.shape) for own in self._parameters]
-        self._versions = [_version(own) for own in self._parameters]
-        self._samples = [_sampled(own).clone() for own in self._parameters]
+        # of what was copied, as it was then
+        self._copied = [
+            (own, _version(own), _sampled(own).clone())
+            for own, number in zip(self._parameters, used, strict=True)
+            if own.data_ptr() != number.data_ptr()
+        ]
 
     def is_current(self, layer: nn.Module) -> bool:
         """Whether it is this module's, and no parameter has moved or changed since."""
         if getattr(layer, "weight", None) is not self._parameters[0]:
             return False
-        for number, own in enumerate(self._parameters):
-            if (own.data_ptr(), own.shape) != self._places[number]:
-                return False
-            if own.data_ptr() == self._used[number].data_ptr():
-                continue
-            if _version(own) != self._versions[number]:
-                return False
-            # a write through `.data` is not counted; on other devices looking would wait for them
-            if own.device.type == "cpu" and not torch.equal(_sampled(own), self._samples[number]):
-                return False
-        return True
+        if [(own.data_ptr(), own.shape) for own in self._parameters] != self._places:
+            return False
+        # a write through `.data` is not counted; on other devices looking would wait for them
+        return all(
+            _version(own) == version
+            and (own.device.type != "cpu" or torch.equal(_sampled(own), sample))
+            for own, version, sample in self._copied
+        )
 
 
 def _version(own: Tensor) -> int:

@@ -8,7 +8,7 @@ import copy
 import difflib
 import inspect
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import cycle, islice
 from pathlib import Path
@@ -33,6 +33,10 @@ _TEXTS, _LENGTH = 6, 11
 _SHIFTED = 0.4
 # attention that transformers computes itself; None is its own choice
 _OWN_ATTENTION = (None, "eager", "sdpa", "flex_attention")
+_CAUSAL = (
+    "a causal language model: it does not see the text to the right of a blank; unmask needs a "
+    "masked one"
+)
 # a folder with one of these is a model, or something that the message about it names
 _MARKS = ("config.json", "adapter_config.json")
 # by which the code in a model's repository is loaded; the first that it has
@@ -88,31 +92,19 @@ def load_pretrained(
 
 def _network(
     files: Checkpoint, config: Any, dtype: torch.dtype, options: dict[str, Any], allow_pickle: bool
-) -> tuple[Any, Any]:
+) -> Any:
     """The network with its weights, and what transformers reports about them."""
     import transformers
 
     kind: Any = transformers.AutoModelForMaskedLM._model_mapping.get(type(config), None)
     own_code = _own_class(config, options) if options["trust_remote_code"] else None
-    if allow_pickle or own_code or kind is None:
-        # trusted code reads its weights itself; code that is not trusted is refused before
-        model, report = getattr(transformers, own_code or _CLASSES[0]).from_pretrained(
-            files.where,
-            config=config,
-            dtype=dtype,
-            use_safetensors=None if allow_pickle else True,
-            output_loading_info=True,
-            **options,
-        )
-    else:
-        model, report = kind.from_pretrained(
-            None,
-            config=config,
-            state_dict=files.weights(config),
-            dtype=dtype,
-            output_loading_info=True,
-        )
-    return model, report
+    how: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
+    if not allow_pickle and not own_code and kind is not None:
+        return kind.from_pretrained(None, state_dict=files.weights(config), **how)
+    # trusted code reads its weights itself; code that is not trusted is refused before
+    loader = getattr(transformers, own_code or _CLASSES[0])
+    safe = None if allow_pickle else True
+    return loader.from_pretrained(files.where, use_safetensors=safe, **how, **options)
 
 
 def _own_class(config: Any, options: dict[str, Any]) -> str | None:
@@ -132,17 +124,11 @@ def _config(where: str, options: dict[str, Any], shown: str) -> Any:
     config = AutoConfig.from_pretrained(where, **options)
     has_masked_head = type(config) in AutoModelForMaskedLM._model_mapping
     if not has_masked_head and _own_class(config, options) is None:
-        kind = f"{shown} is a {printable(config.model_type)} model"
+        why = "and transformers has no masked language model of that kind; unmask needs one, such "
+        why += "as BERT or RoBERTa"
         if type(config) in AutoModelForCausalLM._model_mapping:
-            raise ModelError(
-                f"{kind}, a causal language model: it does not see the text to the right of a "
-                "blank; "
-                "unmask needs a masked one"
-            )
-        raise ModelError(
-            f"{kind}, and transformers has no masked language model of that kind; unmask needs "
-            "one, such as BERT or RoBERTa"
-        )
+            why = _CAUSAL
+        raise ModelError(f"{shown} is a {printable(config.model_type)} model, {why}")
     if config._attn_implementation not in _OWN_ATTENTION and not options["trust_remote_code"]:
         # any other name may be fetched from the hub as compiled code
         config._attn_implementation = None
@@ -178,7 +164,13 @@ def adapt(
         )
     _require_ids_alone(model, tokenizer)
     try:
-        _require_mask(model, tokenizer)
+        if tokenizer.mask_token_id >= input_size(model):
+            raise ModelError(
+                f"the tokenizer's mask token {quoted(tokenizer.mask_token)} has id "
+                f"{tokenizer.mask_token_id}, but {type(model).__name__} reads ids 0 to "
+                f"{input_size(model) - 1}: they do not belong together, or the model was not "
+                "resized and trained when the token was added"
+            )
         masked_lm = HuggingFaceMaskedLM(
             model,
             mask_id=tokenizer.mask_token_id,
@@ -235,17 +227,6 @@ def _with_mask(tokenizer: Any, given: int | None, known: int | None) -> Any:
     return other
 
 
-def _require_mask(model: Any, tokenizer: Any) -> None:
-    """Reject a mask token that the model has no embedding of."""
-    if tokenizer.mask_token_id >= input_size(model):
-        raise ModelError(
-            f"the tokenizer's mask token {quoted(tokenizer.mask_token)} has id "
-            f"{tokenizer.mask_token_id}, but {type(model).__name__} reads ids 0 to "
-            f"{input_size(model) - 1}: they do not belong together, or the model was not resized "
-            "and trained when the token was added"
-        )
-
-
 def _require_ids_alone(model: Any, tokenizer: Any) -> None:
     """Reject a model that reads more than tokens (RoCBERT: their shapes and sounds)."""
     extra = set(tokenizer(tokenizer.mask_token)) - {"input_ids", "attention_mask", "token_type_ids"}
@@ -275,10 +256,7 @@ def _reject_causal(masked_lm: HuggingFaceMaskedLM) -> None:
             "text changes its prediction for a blank; some kinds of attention work only on a GPU"
         )
     if right < _NO_EFFECT * left:
-        raise ModelError(
-            f"{type(masked_lm.model).__name__} is a causal language model: it does not see the "
-            "text to the right of a blank; unmask needs a masked one"
-        )
+        raise ModelError(f"{type(masked_lm.model).__name__} is {_CAUSAL}")
 
 
 def _reject_other_shift(masked_lm: HuggingFaceMaskedLM) -> None:
@@ -342,40 +320,32 @@ def _device(device: str | torch.device | None) -> torch.device:
 
 def _checked_place(name: str, revision: str | None) -> str:
     """Name what a local folder lacks; transformers would look on the hub."""
-    shown = quoted(name, limit=150)
-    place = os.path.expanduser(name)
+    shown, place = quoted(name, limit=150), os.path.expanduser(name)
     # not Path.exists, which raises on names that no file system takes
-    if not os.path.exists(place):
-        looks_local = name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name
-        beside = _models_in(os.path.dirname(place))
-        if looks_local:
-            raise ModelError(f"there is no folder {shown}{_near(name, beside)}")
-        if beside and revision is None and Checkpoint(name, "main").commit(cached=True) is None:
-            raise ModelError(
-                f"there is no folder {shown}{_near(name, beside)}; for a model of that name on the "
-                "Hub, give its revision, such as revision='main'"
-            )
-        return name
-    if not os.path.isdir(place):
+    if os.path.isdir(place):
+        if not any(os.path.exists(os.path.join(place, file)) for file in _MARKS):
+            raise ModelError(f"{shown} has no config.json, so it is not a model folder")
+        return place
+    if os.path.exists(place):
         raise ModelError(
             f"{shown} is a file; give the folder that holds config.json and the weights"
         )
-    if not any(os.path.exists(os.path.join(place, file)) for file in _MARKS):
-        raise ModelError(f"{shown} has no config.json, so it is not a model folder")
-    return place
-
-
-def _models_in(folder: str) -> list[str]:
-    """The names of the model folders in a folder."""
+    folder = os.path.dirname(place)
     paths = Path(folder).iterdir() if folder and os.path.isdir(folder) else ()
-    return sorted(path.name for path in paths if (path / "config.json").is_file())
-
-
-def _near(name: str, beside: Sequence[str]) -> str:
-    """Which model folders beside it a mistyped name may mean."""
+    beside = sorted(path.name for path in paths if (path / "config.json").is_file())
     wanted = os.path.basename(name.rstrip("/"))
     near = difflib.get_close_matches(wanted, beside, n=3, cutoff=0.4) or beside[:3]
-    return f"; beside it is {' and '.join(map(quoted, near))}" if near else ""
+    there = f"there is no folder {shown}"
+    if near:
+        there += f"; beside it is {' and '.join(map(quoted, near))}"
+    if name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name:
+        raise ModelError(there)
+    if beside and revision is None and Checkpoint(name, "main").commit(cached=True) is None:
+        raise ModelError(
+            f"{there}; for a model of that name on the Hub, give its revision, such as "
+            "revision='main'"
+        )
+    return name
 
 
 def _reject_untrained(model: Any, report: Any, shown: str, time: str | None) -> None:
@@ -391,11 +361,8 @@ def _reject_untrained(model: Any, report: Any, shown: str, time: str | None) -> 
     ids = torch.arange(min(8, input_size(model)))[None]
     options = {} if time is None else {time: torch.zeros(1)}
 
-    def logits() -> torch.Tensor:
-        read: torch.Tensor = run_pass(
-            lambda: model(input_ids=ids, **options), Replaced(model)
-        ).logits
-        return read
+    def logits() -> Any:
+        return run_pass(lambda: model(input_ids=ids, **options), Replaced(model)).logits
 
     model.eval()
     before = logits()

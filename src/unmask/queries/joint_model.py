@@ -135,7 +135,7 @@ class JointModel(Guessable):
                 tokenizer names), "no-special", an alphabet, a list of tokens or ids, a number of
                 candidates that the model proposes, a dictionary of those by blank, or a `Sketch`.
             settings: How to run the model: batch size, memory limit, progress.
-            **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
+            **options: Options of the construction: `pivot=`, `steps=`, `mean=`.
         Returns:
             The joint, with one axis per blank.
         Raises:
@@ -276,7 +276,7 @@ class JointModel(Guessable):
         if cloze.unknown:
             check_known(self.tokenizer, cloze.unknown, cloze.ids, "the text")
             warn_of_texts(self.tokenizer, [cloze.unknown])
-        if words_as_blanks:
+        if words_as_blanks or cloze.widths is None:
             return cloze
         narrow, message = one_blank_for_each(cloze)
         if message is not None:

@@ -135,7 +135,3 @@ class ConditionalTable:
         one = slice(place, place + 1)
         block = self.logits.block(one) if of_row else self.logits.block(EVERY, one)
         return block.flatten().double()
-
-    def dense(self) -> "ConditionalTable":
-        """The same table with every cell in memory: 4 bytes x V x V."""
-        return ConditionalTable(self.logits.dense(), self.given, self.log_normalizer)

@@ -17,7 +17,6 @@ from unmask.printable import readable_bytes
 from unmask.tables.blank_reader import BlankReader
 from unmask.tables.conditional import ConditionalTable, DenseLogits, FactoredLogits
 from unmask.tables.contexts import EMPTY
-from unmask.tables.marginals import MaskedMarginals
 from unmask.tables.storage import Storage, choose_storage
 
 
@@ -26,11 +25,6 @@ class ElicitedSource(BlankReader):
 
     _storage: Storage | None = None
     _read_contexts = False
-
-    def masked(self) -> MaskedMarginals:
-        """Both distributions with both blanks masked: one row."""
-        (log_a, mass_a), (log_b, mass_b) = self.all_masked()
-        return MaskedMarginals(log_a, log_b, (mass_a, mass_b))
 
     def diagnostics(self) -> dict[str, object]:
         """Model, text, batch size and number of forward passes so far.

@@ -4,7 +4,7 @@ Constructions read parts (one table, one row, the doubly masked distributions) a
 supplies them, so that nothing runs that is not used. Knows nothing of models.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -45,7 +45,6 @@ class PairTables(Tables):
         # the last rows that were read, by the blank that is read
         self._last: tuple[slice | None, dict[int, Tensor]] = (None, {})
         self._elicited: dict[int, ConditionalTable] = {}
-        self._provenance: Mapping[str, object] = {}
         self._remembered: dict[str, object] = {}
         # solved when it is first needed, unless a sketch has estimated it
         self.law: Law | None = None
@@ -58,7 +57,6 @@ class PairTables(Tables):
         *,
         supports: tuple[Support, Support] | None = None,
         marginals: MaskedMarginals | None = None,
-        provenance: Mapping[str, object] | None = None,
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
     ) -> "PairTables":
         """Tables from raw logits, both laid out [a, b]."""
@@ -78,20 +76,11 @@ class PairTables(Tables):
             ConditionalTable.from_logits(logits_a_given_b, given="b"),
             ConditionalTable.from_logits(logits_b_given_a, given="a"),
         )
-        masked = marginals and marginals.fitted((rows, columns), logits_a_given_b.device)
-        return cls(axes, Settings(memory_limit=memory_limit))._given(both, masked, provenance or {})
-
-    def _given(
-        self,
-        both: tuple[ConditionalTable, ConditionalTable],
-        masked: MaskedMarginals | None,
-        provenance: Mapping[str, object],
-    ) -> "PairTables":
-        """These tables, with all that there is of them."""
-        self._elicited, self._provenance = dict(enumerate(both)), provenance
-        if masked is not None:
-            self.__dict__["masked"] = masked
-        return self
+        tables = cls(axes, Settings(memory_limit=memory_limit))
+        tables._elicited = dict(enumerate(both))
+        if marginals is not None:
+            tables.masked = marginals.fitted((rows, columns), logits_a_given_b.device)
+        return tables
 
     def __getstate__(self) -> dict[str, object]:
         """The pickled state: all except the last rows, which are soon computed."""
@@ -127,7 +116,8 @@ class PairTables(Tables):
                 "these tables hold no doubly masked distributions, which this construction needs; "
                 "give marginals= when making them, or use log-pool or ag"
             )
-        return self.source.masked()
+        (log_a, mass_a), (log_b, mass_b) = self.source.all_masked()
+        return MaskedMarginals(log_a, log_b, (mass_a, mass_b))
 
     def both(self) -> tuple[ConditionalTable, ConditionalTable]:
         """q(a | b) and q(b | a), computed now if they are not there."""
@@ -221,17 +211,11 @@ class PairTables(Tables):
         """The row blocks of a streaming pass."""
         return row_blocks(*self.shape)
 
-    def dense(self) -> "PairTables":
-        """The same tables with every cell in memory: 8 bytes x V x V."""
-        masked = self.masked if self.has_masked() else None
-        both = self.a_given_b.dense(), self.b_given_a.dense()
-        return PairTables(self.supports, self.settings)._given(both, masked, self.diagnostics())
-
     def diagnostics(self) -> dict[str, object]:
         """How the tables are stored and what they have cost."""
         table = self._elicited.get(0) or self._elicited.get(1)
         masked = self.__dict__.get("masked")
-        facts = self._provenance if self.source is None else self.source.diagnostics()
+        facts = {} if self.source is None else self.source.diagnostics()
         kept = "dense" if table and isinstance(table.logits, DenseLogits) else "factored"
         return {
             **facts,

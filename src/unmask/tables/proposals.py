@@ -117,7 +117,8 @@ def _given(
     model: MaskedLM, whole: Support, spec: object, blanks: int
 ) -> tuple[dict[int, int], tuple[Support, ...]]:
     """How many candidates are to be grown, by blank, and the tokens that others were given."""
-    sizes, given = sizes_of(spec, blanks, len(whole)), spec
+    sizes = {} if isinstance(spec, Sketch) else sizes_of(spec, blanks, len(whole))
+    given = spec
     if isinstance(spec, Mapping):
         given = {blank: one for blank, one in spec.items() if blank not in sizes}
     elif sizes or isinstance(spec, Sketch) or is_auto(spec):
