@@ -53,6 +53,10 @@ class UnknownTokenWarning(UnmaskWarning):
     """Parts of a text are not in the vocabulary: the model reads its unknown token instead."""
 
 
+class SpecialTokenWarning(UnmaskWarning):
+    """Special tokens are written in a text: the model reads them as such, not as characters."""
+
+
 class UndeterminedWarning(UnmaskWarning):
     """Tables do not determine how much mass groups of tokens hold that hardly meet."""
 

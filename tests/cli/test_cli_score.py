@@ -106,7 +106,7 @@ def test_rows_hold_what_python_returns(rows, lm, folder) -> None:
             assert (row["tokens"], row["forward_passes"]) == (one.tokens, one.forward_passes)
     assert list(found[0]) == [
         *("text", "method", "score", "tokens", "unknown_tokens"),
-        *("forward_passes", "unit", "model", "reason"),
+        *("special_tokens", "forward_passes", "unit", "model", "reason"),
     ]
     assert (found[0]["unit"], found[0]["model"]) == ("nats", Path(folder).name)
 

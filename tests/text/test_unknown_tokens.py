@@ -1,5 +1,6 @@
 """What the vocabulary has no token for is named, wherever a text can be given."""
 
+import csv
 import json
 import warnings
 
@@ -12,6 +13,7 @@ import unmask
 from unmask import JointFillMaskPipeline, UnknownTokenWarning, UnmaskError
 from unmask.cli import main
 from unmask.demo import answer
+from unmask.errors import SpecialTokenWarning
 from unmask.text.cloze import parse_cloze
 
 HALF, WHOLE = "the cat saw zebra and [MASK].", "the cat saw the [MASK]."
@@ -89,6 +91,26 @@ def test_scores_count_unknown_tokens(lm, method):
     assert [score.to_dict()["unknown_tokens"] for score in found] == [0, 1]
     (said,) = warned(lambda: lm.log_ratios([("the cat sat", "the zebra sat")], settings=QUIET))
     assert "'zebra'" in said
+
+
+def test_special_tokens_written_in_a_text_are_counted_and_named(lm, folder, tmp_path, capsys):
+    texts = ["the [PAD] cat sat [SEP]", "the cat sat", "the [UNK] sat", "a [SEP] [SEP] cat"]
+    with pytest.warns(SpecialTokenWarning) as caught:
+        scores = lm.score(texts, settings=QUIET)
+    assert [score.special_tokens for score in scores] == [2, 0, 1, 2]
+    (said,) = {str(warning.message) for warning in caught}
+    assert said.startswith("3 of 4 texts: ")
+    assert said.endswith(" in a text is read as a special token")
+    for name in ("'[PAD]'", "'[SEP]'", "'[UNK]'"):
+        assert name in said
+    # those of a context are its own
+    with pytest.warns(SpecialTokenWarning):
+        assert lm.score(" [SEP] cat", given="the [PAD]", settings=QUIET).special_tokens == 1
+    (tmp_path / "in.txt").write_text("\n".join(texts))
+    assert main(["score", str(tmp_path / "in.txt"), "-m", folder, "-o", f"{tmp_path}/o.csv"]) == 0
+    assert "3 of 4 texts have special tokens" in capsys.readouterr().err
+    with open(tmp_path / "o.csv", encoding="utf-8") as file:
+        assert [row["special_tokens"] for row in csv.DictReader(file)] == ["2", "0", "1", "2"]
 
 
 def test_the_unknown_token_written_on_purpose_is_what_was_asked(lm):

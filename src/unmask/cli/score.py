@@ -222,8 +222,11 @@ class ScoreCommand(many.RowsCommand):
         if self.blimp is not None:
             return ""
         hidden = ["unit", "model", "order", *(["method"] if len(kind.methods) == 1 else [])]
-        if not any(row.get(f"{self.prefix}unknown_tokens") for row in rows):
-            hidden.append("unknown_tokens")
+        hidden += [
+            name
+            for name in ("unknown_tokens", "special_tokens")
+            if not any(row.get(f"{self.prefix}{name}") for row in rows)
+        ]
         left_out = {self.prefix + name for name in hidden}
         texts = () if self.no_text else kind.columns
         if self.words and len({row[kind.columns[0]] for row in rows}) == 1:
@@ -262,6 +265,11 @@ def _notes(kind: "ScoreKind", counts: "Counts") -> Iterator[str]:
         yield (
             f"{unknown} of {texts} {what} have words that the vocabulary has no token "
             f"for: {counted}the model reads the unknown token there"
+        )
+    if special := counts["special"]:
+        yield (
+            f"{special} of {counts['texts']} {what} have special tokens of this model written in "
+            "them: special_tokens counts them, and the model reads them as such"
         )
     for method in kind.methods:
         if method in counts["without"]:

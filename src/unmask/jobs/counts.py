@@ -1,8 +1,9 @@
 """Counters of rows as JSON values, which are added over units.
 
 `texts` is how many rows came in, `unknown` how many of them have words that the vocabulary has no
-token for, `failed` how many ended in an unexpected error. `without` has, by method, how many have
-no number, and an example of why; `pairs` has who won, by method and group, as the kind wrote it.
+token for, `special` how many have special tokens written in them, `failed` how many ended in an
+unexpected error. `without` has, by method, how many have no number, and an example of why; `pairs`
+has who won, by method and group, as the kind wrote it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +14,7 @@ Counts = dict[str, Any]
 
 def counted(texts: int = 0) -> Counts:
     """Counters of so many rows, all of which have an answer."""
-    return {"texts": texts, "unknown": 0, "failed": 0, "without": {}, "pairs": {}}
+    return {"texts": texts, "unknown": 0, "special": 0, "failed": 0, "without": {}, "pairs": {}}
 
 
 def add(total: Counts, more: Mapping[str, Any]) -> None:

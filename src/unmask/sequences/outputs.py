@@ -13,7 +13,7 @@ Row = dict[str, object]
 # the columns of a score and their types; the reason stands last in a row
 TEXT_COLUMNS = {
     **dict.fromkeys(("score", "standard_error"), "double"),
-    **dict.fromkeys(("tokens", "unknown_tokens", "forward_passes"), "int64"),
+    **dict.fromkeys(("tokens", "unknown_tokens", "special_tokens", "forward_passes"), "int64"),
     "reason": "string",
 }
 WORD_COLUMNS = {

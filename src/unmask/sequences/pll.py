@@ -109,4 +109,10 @@ def score_of(
     score, tokens = math.fsum(log_probs), len(log_probs)
     unknown = len(text.unknown) - text.unknown_given
     numbers = (score, tokens, words, tokens, unknown, order)
-    return TextScore(text.text, method, *numbers, likeliest_tokens=likeliest)
+    return TextScore(
+        text.text,
+        method,
+        *numbers,
+        likeliest_tokens=likeliest,
+        special_tokens=len(text.special),
+    )

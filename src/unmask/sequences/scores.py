@@ -39,8 +39,9 @@ class TextScore(Guessable):
     methods it is not, and `order` is None. By `elbo` it is an estimate, and `standard_error` that
     of its mean over draws; None with one draw, and by the other methods. `unknown_tokens` counts
     the tokens that the vocabulary does not know: their part of the score is that of the unknown
-    token. `likeliest_tokens` counts those that no other token beat where they were scored; None by
-    `elbo`.
+    token. `special_tokens` counts special tokens that are written in the text: the model reads them
+    as such, and all but the unknown token have no part of the score. `likeliest_tokens` counts
+    those that no other token beat where they were scored; None by `elbo`.
 
     Examples:
         >>> score = lm.score("Two dogs are running.")
@@ -58,6 +59,7 @@ class TextScore(Guessable):
     order: str | None = None
     standard_error: float | None = None
     likeliest_tokens: int | None = None
+    special_tokens: int = 0
 
     @property
     def per_token(self) -> float:

@@ -21,7 +21,7 @@ from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.texts import Given, TokenisedText, contexts, in_context, tokenised
 from unmask.sequences.unmasking import DEFAULT_ORDER, ORDERS, unmasking_log_probs
 from unmask.settings import Settings
-from unmask.text.unknown_tokens import warn_of_texts
+from unmask.text.unknown_tokens import warn_of_special, warn_of_texts
 
 
 def score_texts(
@@ -42,6 +42,7 @@ def score_texts(
     with reader.counted(method):
         for window in tokenised(lm, texts):
             warn_of_texts(lm.tokenizer, [text.unknown for text in window])
+            warn_of_special([text.special for text in window])
             scores += score(reader, window)
     return scores
 
@@ -68,6 +69,7 @@ def log_ratios(
     with reader.counted(method):
         for window in tokenised(lm, texts, _name_in_pair):
             warn_of_texts(lm.tokenizer, [text.unknown for text in window])
+            warn_of_special([text.special for text in window])
             both = list(zip(window[::2], window[1::2], strict=True))
             if method == "hcb-path":
                 ratios += path_log_ratios(reader, both, orders=orders, seed=seed)

@@ -3,7 +3,7 @@
 Special tokens are never scored; an unknown word is a token of the text, and is.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 from unicodedata import east_asian_width
@@ -13,7 +13,7 @@ from unmask.model.masked_lm import FIRST_IS_NO_BLANK, first_blank
 from unmask.printable import printable, quoted
 from unmask.queries.joint_model import JointModel
 from unmask.text.cloze import checked_text, unknown_parts
-from unmask.text.unknown_tokens import check_known
+from unmask.text.unknown_tokens import check_known, special_parts
 from unmask.text.words import Word, joined_words
 
 # texts that are tokenised at once, and sorted by length together
@@ -104,6 +104,7 @@ class TokenisedText:
     Where the tokenizer keeps no offsets, every token is a word at characters -1 to -1. `unknown`
     are the parts of the text that the vocabulary has no token for, `unknown_words` the numbers of
     the words with such parts; `unknown_given` of the parts are not scored, but what it is given.
+    `special` are the special tokens that are written in it.
     """
 
     text: str
@@ -113,6 +114,7 @@ class TokenisedText:
     unknown: tuple[str, ...] = ()
     unknown_words: tuple[int, ...] = ()
     unknown_given: int = 0
+    special: tuple[str, ...] = ()
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -196,7 +198,8 @@ def _each(
     errors = {number: why for number, text in enumerate(texts) if (why := _unusable(lm, text))}
     usable = [text for number, text in enumerate(texts) if number not in errors]
     read = zip(usable, _encoded(lm.tokenizer, usable), strict=True)
-    made = iter([_made(lm, text, encoded, any_length) for text, encoded in read])
+    special = set(getattr(lm.tokenizer, "all_special_tokens", ()))
+    made = iter([_made(lm, text, encoded, special, any_length) for text, encoded in read])
     return [errors.get(number) or next(made) for number in range(len(texts))]
 
 
@@ -216,7 +219,11 @@ def _unusable(lm: JointModel, text: object) -> ClozeError | None:
 
 
 def _made(
-    lm: JointModel, text: str, encoded: Encoded | ClozeError, any_length: bool
+    lm: JointModel,
+    text: str,
+    encoded: Encoded | ClozeError,
+    special: Collection[str],
+    any_length: bool,
 ) -> TokenisedText | ClozeError:
     if isinstance(encoded, ClozeError):
         return encoded
@@ -225,9 +232,9 @@ def _made(
         _check(lm, made, any_length)
     except ClozeError as error:
         return error
-    if not isinstance(text, Continuation):
-        return made
-    return _alone(made, text, lm.tokenizer.unk_token_id)
+    if isinstance(text, Continuation):
+        made = _alone(made, text, lm.tokenizer.unk_token_id)
+    return replace(made, special=special_parts(made.text, special))
 
 
 def _alone(made: TokenisedText, text: Continuation, unknown: int | None) -> TokenisedText:

@@ -1,15 +1,18 @@
-"""The parts of a text that the vocabulary has no token for, in one sentence.
+"""The parts of a text that the vocabulary has no token for, or that are special tokens.
 
 The model reads the same unknown token for all of it, so that its answer is to another text. Each
 text with such parts is answered with a warning that names them. A text of which nothing is known is
 rejected: its answer would depend on nothing but how many unknown tokens there are, as where a
 protein is written without the spaces that its tokenizer wants. The unknown token itself, written
 into a text on purpose, is what the model reads and no cause for either.
+
+Special tokens in a text that was scraped, such as <unk> or [SEP], are hardly on purpose: scores of
+whole texts count and name them.
 """
 
 from collections.abc import Collection, Sequence
 
-from unmask.errors import ClozeError, UnknownTokenWarning, warn
+from unmask.errors import ClozeError, SpecialTokenWarning, UnknownTokenWarning, warn
 from unmask.names import ALPHABETS
 from unmask.printable import printable, quoted
 from unmask.text.cloze import Tokenizer
@@ -45,6 +48,20 @@ def warn_of_texts(tokenizer: Tokenizer, texts: Sequence[Sequence[str]]) -> None:
         parts = described(tokenizer, [part for unknown in unknown_parts for part in unknown])
         where = "" if len(texts) == 1 else f"{len(unknown_parts):,} of {len(texts):,} texts: "
         warn(f"{where}{parts}", UnknownTokenWarning)
+
+
+def special_parts(text: str, special: Collection[str]) -> tuple[str, ...]:
+    """The special tokens that are written in a text, as often as they are."""
+    return tuple(name for name in special for _ in range(text.count(name)))
+
+
+def warn_of_special(texts: Sequence[Sequence[str]]) -> None:
+    """One warning for many texts, from the special tokens that are written in each."""
+    special = [parts for parts in texts if parts]
+    if special:
+        where = "" if len(texts) == 1 else f"{len(special):,} of {len(texts):,} texts: "
+        names = _listed([name for parts in special for name in parts])
+        warn(f"{where}{names} in a text is read as a special token", SpecialTokenWarning)
 
 
 def _listed(unknown: Sequence[str]) -> str:

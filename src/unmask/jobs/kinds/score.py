@@ -180,7 +180,8 @@ class ScoreKind(Kind):
                 [name, str(source.get(name, "")).replace("syntax/semantics", "syntax_semantics")]
                 for name in self.groups
             ]
-            counts["unknown"] += any(row.get(f"{self.prefix}unknown_tokens") for row in answers)
+            for name in ("unknown", "special"):
+                counts[name] += any(row.get(f"{self.prefix}{name}_tokens") for row in answers)
             for row in answers:
                 method, reason = (row[self.prefix + name] for name in ("method", "reason"))
                 # a word without a number is of a text that has others
