@@ -33,7 +33,7 @@ LOCAL = "local"
 _BLOCKS_PER_WORKER = 20
 # deaths of one worker, and attempts at one block: a bad unit takes three, a cluster has other ones
 _LIMITS = {"max_restarts": 30, "max_task_retries": 30}
-# what Ray Data prints of its own
+# what Ray Data prints of its own; our bar counts rows
 _SHOWN = ("enable_progress_bars", "enable_operator_progress_bars", "print_on_execution_start")
 
 
@@ -56,9 +56,7 @@ class RayWorker:
         unit, ends = pickle.loads(row["unit"]), self._error is not None
         outcome = Outcome(unit.number, counted(), self._error)
         try:
-            if not ends and (receipt := self._folder.receipt(unit.number)) is not None:
-                outcome = Outcome(unit.number, receipt["counts"])
-            elif not ends:
+            if not ends:
                 outcome = self._worker.do(unit, partial(self._worker.read, unit), self._folder)
         except Exception as error:  # it cannot be written
             if is_of_accelerator(why := describe(error)):
@@ -86,39 +84,44 @@ class RayWorkers:
 
         if not units:
             return
-        cluster: Any = ray
-        source, (least, most) = self._source_and_count(cluster.cluster_resources())
+        source, least, most = self._source_and_count()
+        context = vars(ray.data.DataContext.get_current())
+        context.update(dict.fromkeys(_SHOWN, False))
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+        # it deprecates its own names, and those of limits that have no other name
+        warnings.filterwarnings("ignore", module=r"ray\.")
         # Ray's types know functions alone, not classes of actors
         worker: Any = RayWorker
-        with _quiet():
-            items = [{"unit": pickle.dumps(unit)} for unit in units]
-            blocks = min(len(units), most * _BLOCKS_PER_WORKER)
-            results = ray.data.from_items(items, override_num_blocks=blocks).map(
-                worker,
-                fn_constructor_args=(source, kind, folder, plan),
-                compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most),
-                num_cpus=self.cpus_per_worker,
-                num_gpus=int(source.device == GPU),
-                ray_remote_args_fn=partial(dict, **_LIMITS),
-            )
-            try:
-                for row in results.iter_rows():
-                    outcome, ends = pickle.loads(row["outcome"])
-                    if ends:
-                        raise UnmaskError(f"a worker cannot go on: {outcome.error}")
-                    yield outcome
-            except ray.exceptions.RayError as error:
-                why = (str(error).strip() or describe(error)).splitlines()[-1].strip()
-                raise UnmaskError(
-                    f"the cluster ended the run: {why}; what is finished is kept: repeat the "
-                    "command to go on"
-                ) from None
+        items = [{"unit": pickle.dumps(unit)} for unit in units]
+        blocks = min(len(units), most * _BLOCKS_PER_WORKER)
+        results = ray.data.from_items(items, override_num_blocks=blocks).map(
+            worker,
+            fn_constructor_args=(source, kind, folder, plan),
+            compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most),
+            num_cpus=self.cpus_per_worker,
+            num_gpus=int(source.device == GPU),
+            ray_remote_args_fn=partial(dict, **_LIMITS),
+        )
+        try:
+            for row in results.iter_rows():
+                outcome, ends = pickle.loads(row["outcome"])
+                if ends:
+                    raise UnmaskError(f"a worker cannot go on: {outcome.error}")
+                yield outcome
+        except ray.exceptions.RayError as error:
+            why = (str(error).strip() or describe(error)).splitlines()[-1].strip()
+            raise UnmaskError(
+                f"the cluster ended the run: {why}; what is finished is kept: repeat the command "
+                "to go on"
+            ) from None
 
-    def _source_and_count(self, there: dict[str, float]) -> tuple[ModelSource, tuple[int, int]]:
+    def _source_and_count(self) -> tuple[ModelSource, int, int]:
         """The source for a worker, which sees its own GPU alone, and the least and most workers."""
-        # processes of a cluster have another working directory
-        folder = os.path.abspath(os.path.expanduser(self.source.place))
-        place = folder if os.path.isdir(folder) else self.source.place
+        import ray
+
+        # Ray's types do not have it
+        cluster: Any = ray
+        there = cluster.cluster_resources()
         device = self.source.device or (GPU if there.get("GPU") else "cpu")
         is_gpu = device.startswith(GPU)
         room = int(there.get("GPU", 0) if is_gpu else there.get("CPU", 0) // self.cpus_per_worker)
@@ -128,8 +131,11 @@ class RayWorkers:
                 f"no node of the cluster has a {what}; give another device, fewer cpus_per_worker, "
                 "or workers if the cluster grows on demand"
             )
+        # processes of a cluster have another working directory
+        folder = os.path.abspath(os.path.expanduser(self.source.place))
+        place = folder if os.path.isdir(folder) else self.source.place
         source = replace(self.source, place=place, device=GPU if is_gpu else device)
-        return source, self.count or (room, room)
+        return source, *(self.count or (room, room))
 
 
 @contextmanager
@@ -155,6 +161,7 @@ def joined(address: str) -> Iterator[None]:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
     if address == LOCAL:
         options["include_dashboard"] = False
+    is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address, **options)
@@ -164,28 +171,9 @@ def joined(address: str) -> Iterator[None]:
         raise UnmaskError(f"cannot use Ray at {quoted(address)}: {why}; {fix}") from None
     finally:
         # Ray takes SIGTERM for itself; only the main thread may take it back
-        if threading.current_thread() is threading.main_thread():
+        if is_main:
             signal.signal(signal.SIGTERM, before)
     try:
         yield
     finally:
         ray.shutdown()
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Ray Data without its own bars and logs, and as it was afterwards."""
-    from ray.data import DataContext
-
-    context, logger = vars(DataContext.get_current()), logging.getLogger("ray.data")
-    before, level = dict(context), logger.level
-    context.update(dict.fromkeys(_SHOWN, False))
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            # it deprecates its own names, and those of limits that have no other name
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
-        context.update(before)

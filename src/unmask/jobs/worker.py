@@ -118,11 +118,14 @@ class Worker:
     def do(
         self, unit: Unit, read: Callable[[], tuple[RowBatch, list[Any]]], folder: Folder
     ) -> Outcome:
-        """Compute a unit and write its part; what cannot be written raises.
+        """Compute a unit, unless it is done, and write its part; what cannot be written raises.
 
         It is noted before it begins: if it takes this process along, its note stays.
         """
         number = unit.number
+        # done by another process: a block of Ray's is repeated as a whole
+        if (receipt := folder.receipt(number)) is not None:
+            return Outcome(number, receipt["counts"])
         try:
             batch, items = read()
         except CorpusError as error:
