@@ -99,7 +99,9 @@ TABLES = [
 ]
 
 OPTIONS = [
-    bad("columns of plain text", "a.txt", b"x\n", "is plain text, one sentence per line", **TEXT),
+    bad(
+        "columns of plain text", "a.txt", b"x\n", "is plain text, one text per line", columns=["s"]
+    ),
     bad("split of a file", "a.txt", b"x\n", "has no split 'dev'; leave it out", split="dev"),
     bad("config of a file", "a.txt", b"x\n", "has no config 'de'; leave it out", config="de"),
     bad("revision of a file", "a.txt", b"x\n", "not a dataset, so it has no rev", revision="1"),

@@ -28,7 +28,8 @@ class ModelIdentity:
     """A model wherever it lies: its name in tables, and whatever decides what it computes.
 
     `weights` and `vocabulary` are hashes; `config` and `tokenizer` are settings without names,
-    paths and versions; None in runs that did not keep them.
+    paths and versions; None in runs that did not keep them. Of settings those are compared that
+    both models have: versions of libraries add others.
     """
 
     name: str
@@ -99,12 +100,15 @@ def check_same(stored: JobPlan, wanted: JobPlan, shown: str) -> None:
         )
 
 
-def changes_between(stored: Any, wanted: Any, path: str = "") -> Iterator[str]:
-    """A sentence about each place in which two values differ."""
+def changes_between(
+    stored: Any, wanted: Any, path: str = "", *, common: bool = False
+) -> Iterator[str]:
+    """A sentence about each place in which two values differ; of names in `common` alone."""
     if isinstance(stored, Mapping) and isinstance(wanted, Mapping):
-        for name in sorted({*stored, *wanted}):
+        names = stored.keys() & wanted.keys() if common else stored.keys() | wanted.keys()
+        for name in sorted(names):
             inner = f"{path}.{name}" if path else name
-            yield from changes_between(stored.get(name), wanted.get(name), inner)
+            yield from changes_between(stored.get(name), wanted.get(name), inner, common=common)
     elif canonical(stored) != canonical(wanted):
         there, here = map(_brief, (stored, wanted))
         yield f"{path} is {there} there, {here} here"
@@ -132,29 +136,16 @@ def _input_changes(stored: Sequence[list[Any]], wanted: Sequence[list[Any]]) -> 
 
 def model_changes(stored: ModelIdentity, here: ModelIdentity) -> Iterator[str]:
     """Sentences about what makes a model another one than the stored one."""
-    # another commit with the same content is the same model
-    wanted = {**vars(here), "revision": stored.revision}
-    for part in ("config", "tokenizer"):
-        known = getattr(stored, part)
-        wanted[part] = None if known is None else _overlaid(known, wanted[part])
-    return changes_between(vars(stored), wanted, "model")
+    return changes_between(_known(stored), _known(here), "model", common=True)
 
 
 def same_function(one: ModelIdentity, other: ModelIdentity) -> bool:
     """Whether two models compute the same, as far as both are known."""
-    pairs = [(getattr(one, part), getattr(other, part)) for part in ("config", "tokenizer")]
-    return one.weights == other.weights and not any(
-        list(changes_between(here, _overlaid(here, there)))
-        for here, there in pairs
-        if here is not None and there is not None
-    )
+    names = ("config", "tokenizer", "weights")
+    here, there = ({n: v for n, v in _known(model).items() if n in names} for model in (one, other))
+    return not list(changes_between(here, there, common=True))
 
 
-def _overlaid(stored: Any, here: Any) -> Any:
-    """`here`, with the names that `stored` has and no others: versions of libraries have others."""
-    if isinstance(stored, Mapping) and isinstance(here, Mapping):
-        return {
-            name: _overlaid(value, here[name]) if name in here else value
-            for name, value in stored.items()
-        }
-    return here
+def _known(model: ModelIdentity) -> dict[str, Any]:
+    # another commit with the same content is the same model
+    return {n: v for n, v in vars(model).items() if v is not None and n != "revision"}

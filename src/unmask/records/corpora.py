@@ -7,6 +7,7 @@ its own and gives `pairID/premise` and `pairID/hypothesis`.
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -89,6 +90,9 @@ class Corpus:
         return len(self.sentences)
 
 
+# JSON can spell both, and neither has a place in a UTF-8 text
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+
 # the id of a sentence, a value where it should be, and how errors name its place
 _Occurrence = tuple[str, object, str]
 
@@ -134,8 +138,12 @@ def _gathered(name: str, shown: str, occurrences: Iterable[_Occurrence]) -> Corp
         if not text or text in texts:
             refused["repeated" if text else "empty"] += 1
             continue
-        _check_writable(text, f"{where} has a sentence that")
-        _check_writable(id, f"{where} has an id that")
+        for what, content in (("a sentence", text), ("an id", id)):
+            if bad := _UNWRITABLE.search(content):
+                raise CorpusError(
+                    f"{where} has {what} that holds a NUL character or half of a surrogate pair, "
+                    f"at character {bad.start()}; remove it"
+                )
         if id in ids:
             raise CorpusError(
                 f"{where} gives the id {quoted(id)} to a second sentence; ids must differ"
@@ -153,18 +161,6 @@ def _gathered(name: str, shown: str, occurrences: Iterable[_Occurrence]) -> Corp
     return Corpus(name, sentences, refused, digest(sentences))
 
 
-def _check_writable(text: str, what: str) -> None:
-    # JSON can spell both, and neither has a place in a UTF-8 text
-    if "\x00" in text:
-        raise CorpusError(f"{what} holds a NUL character; remove it")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise CorpusError(
-            f"{what} holds half of a surrogate pair at character {error.start}; remove it"
-        ) from None
-
-
 def _of_file(spec: CorpusSpec, path: str, name: str, shown: str) -> Iterator[_Occurrence]:
     """The values in the places of sentences, in the order of the file."""
     for option in ("split", "config", "revision"):
@@ -173,12 +169,6 @@ def _of_file(spec: CorpusSpec, path: str, name: str, shown: str) -> Iterator[_Oc
                 f"{shown} is not a dataset, so it has no {option} {quoted(value)}; leave it out"
             )
     format = format_of(path, spec.format, "txt" if path == "-" else None)
-    if format == "txt" and spec.columns:
-        raise CorpusError(
-            f"{shown} is plain text, one sentence per line, and has no column "
-            f"{quoted(spec.columns[0])}; leave the column out, or name the format: csv, jsonl or "
-            "tsv"
-        )
     stem = places.without_compression(name)[0].rpartition(".")[0] or name
     columns = spec.columns or ((TEXT_COLUMN,) if format in ("parquet", "txt") else ())
     lines = 0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unmask.errors import CorpusError
-from unmask.printable import printable, quoted
+from unmask.printable import describe, quoted
 from unmask.records.tables import listed
 
 # files that `Dataset.save_to_disk` and `DatasetDict.save_to_disk` leave behind
@@ -39,7 +39,7 @@ def dataset_rows(table: HubTable, columns: Sequence[str]) -> tuple[str, Iterator
             raise
         except Exception as error:  # it fails in many ways; all mean the same to the caller
             raise CorpusError(
-                f"cannot load the dataset {shown}: {reason_of(error)}; "
+                f"cannot load the dataset {shown}: {describe(error)}; "
                 "check its name, split and config, or give a file"
             ) from None
     names = rows.column_names
@@ -57,7 +57,7 @@ def _read(rows: Any, shown: str) -> Iterator[dict[str, Any]]:
             for values in zip(*batch.values(), strict=True):
                 yield dict(zip(batch, values, strict=True))
     except Exception as error:  # files are mapped, and damage shows only when it is read
-        raise CorpusError(f"cannot read the dataset {shown}: {reason_of(error)}") from None
+        raise CorpusError(f"cannot read the dataset {shown}: {describe(error)}") from None
 
 
 def datasets_library() -> Any:
@@ -96,13 +96,6 @@ def _split(split: str | None, names: Sequence[str], shown: str) -> str:
     if split is not None and split not in names:
         raise CorpusError(f"{shown} has no split {quoted(split)}; it has {listed(names)}")
     return split or names[0]
-
-
-def reason_of(error: BaseException) -> str:
-    """The first line of the error of the library, shortened."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    first = printable(lines[0]).rstrip(".") if lines else type(error).__name__
-    return first if len(first) <= 200 else first[:197] + "..."
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""Rows of Parquet files, all columns of them as a table."""
+"""Rows of Parquet files, all columns of them as a table.
+
+pyarrow is imported where it is used: that takes a fifth of a second.
+"""
 
 import os
 from collections import Counter
@@ -12,14 +15,6 @@ from unmask.printable import describe, quoted
 from unmask.records import places
 
 
-def parquet_library() -> tuple[Any, Any]:
-    """pyarrow and its Parquet, imported here alone: that takes a fifth of a second."""
-    import pyarrow
-    import pyarrow.parquet
-
-    return pyarrow, pyarrow.parquet
-
-
 def group_sizes(place: str) -> list[int]:
     """The number of rows of each row group."""
     return _group_sizes(place, _stamp(place))
@@ -29,7 +24,8 @@ def read_table(
     place: str, start: int, stop: int | None, texts: Collection[str]
 ) -> tuple[Any, list[str | None]]:
     """The rows of a range, and for each that cannot be used the reason; `texts` are columns."""
-    pa, _ = parquet_library()
+    import pyarrow as pa
+
     stamp, slices, before = _stamp(place), [], 0
     sizes = _group_sizes(place, stamp)
     stop = sum(sizes) if stop is None else stop
@@ -55,7 +51,8 @@ def _readable(table: Any, texts: Collection[str]) -> tuple[Any, list[str | None]
 
     In a column of texts to read that is a reason; elsewhere they are escaped.
     """
-    pa, _ = parquet_library()
+    import pyarrow as pa
+
     reasons: list[str | None] = [None] * table.num_rows
     for index, name in enumerate(table.column_names):
         try:
@@ -94,7 +91,9 @@ def _row_group(place: str, stamp: object, group: int) -> Any:
 
 @contextmanager
 def _opened(place: str) -> Iterator[Any]:
-    pa, pq = parquet_library()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         with places.open_file(place) as file:
             yield pq.ParquetFile(file)

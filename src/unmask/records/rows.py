@@ -98,24 +98,16 @@ def _depth(value: object) -> int:
 def _table(lines: Iterable[Line], columns: Sequence[str], *, format: str) -> Iterator[Record]:
     """The rows of a table after its header, if it has one."""
     layout, records = open_table(lines, format, columns)
-    width, header = len(layout.fields), None
-    for fields, line, reason in records:
-        if layout.has_header and line.end == layout.end:
-            header = line
-            continue
-        header = None
-        if reason is None and not width:
-            reason = layout.reason
-        elif reason is None and len(fields) != width:
+    width = len(layout.fields)
+    for fields, line, why in records:
+        reason = why
+        if reason is None and width and len(fields) != width:
             reason = (
                 f"{line.where} has {len(fields)} fields, but the first has {width}; every line "
                 "must have as many"
             )
         cells = [] if reason else map(from_data_cell, fields)
         yield Record(dict(zip(layout.fields, cells, strict=False)), reason or layout.reason, line)
-    if header is not None and layout.reason is not None:
-        # there is no row that has the reason
-        yield Record({}, layout.reason, header)
 
 
 def _fasta(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Record]:

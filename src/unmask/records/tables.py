@@ -83,7 +83,10 @@ def layout_of(first: list[str], columns: Sequence[str], shown: str) -> Layout:
 def open_table(
     lines: Iterable[Line], format: str, columns: Sequence[str]
 ) -> tuple[Layout, Iterator[Cells]]:
-    """The layout of a table, and all its records, the first too."""
+    """The layout of a table, and its records: without the first if it names the fields.
+
+    If the others cannot be used, and there are none, it is there to say so.
+    """
     if format == "csv":
         lines, delimiter, unclear = _with_delimiter(lines, columns)
         records = _csv_cells(lines, delimiter)
@@ -101,7 +104,11 @@ def open_table(
     fields, line, reason = first
     reason = unclear or reason
     layout = Layout([], False, reason) if reason else layout_of(fields, columns, line.shown)
-    return layout._replace(end=line.end), chain([first], records)
+    layout = layout._replace(end=line.end)
+    if layout.has_header:
+        second = next(records, first if layout.reason else None)
+        return layout, records if second is None else chain([second], records)
+    return layout, chain([first], records)
 
 
 def _csv_cells(lines: Iterable[Line], delimiter: str) -> Iterator[Cells]:

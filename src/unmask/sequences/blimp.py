@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from unmask.errors import CorpusError
-from unmask.printable import quoted
+from unmask.printable import describe, quoted
 from unmask.records.files import records_or_raise
-from unmask.records.hub import HubTable, dataset_rows, datasets_library, reason_of
+from unmask.records.hub import HubTable, dataset_rows, datasets_library
 from unmask.records.rows import Row
 from unmask.records.tables import listed
 
@@ -93,7 +93,7 @@ def _paradigms_on_the_hub(place: str, requested: Sequence[str]) -> list[str]:
         raise
     except Exception as error:  # the library fails in many ways; all mean the same to the caller
         raise CorpusError(
-            f"cannot load the dataset {quoted(place, limit=150)}: {reason_of(error)}; "
+            f"cannot load the dataset {quoted(place, limit=150)}: {describe(error)}; "
             "check its name, or give a folder of .jsonl files"
         ) from None
 
