@@ -126,13 +126,10 @@ class ConsistencyCommand(many.RowsCommand):
             write_figure(answers.plot(), picture, ".png")
         except UnmaskError as error:
             options.say(f"the card has no picture: {error}")
-        is_drawn = bool(picture.getvalue())
-        contents = {
-            _JSON: (json.dumps(answers.to_dict(), indent=2, allow_nan=False) + "\n").encode(),
-            **({_PICTURE: picture.getvalue()} if is_drawn else {}),
-            # last: where there is a card, all is there
-            _CARD: answers.card(picture=_PICTURE if is_drawn else None).encode(),
-        }
+        facts, drawn = json.dumps(answers.to_dict(), indent=2, allow_nan=False), picture.getvalue()
+        contents = {_JSON: f"{facts}\n".encode(), **({_PICTURE: drawn} if drawn else {})}
+        # last: where there is a card, all is there
+        contents[_CARD] = answers.card(picture=_PICTURE if drawn else None).encode()
         for name, content in contents.items():
             places.write_whole(places.inside(folder, name), content)
         if not self.quiet:

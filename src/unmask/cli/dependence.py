@@ -1,7 +1,6 @@
 """`unmask dependence`: which words or residues of a text depend on each other, in a model."""
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,40 +83,34 @@ class DependenceCommand(many.RowsCommand):
         source = inputs.read_input(self.input, self.text)
         rows = many.open_rows(self, source, ["text"], "txt")
         is_one = many.is_one_text(self, source)
-        self._check(is_one)
         kind = self._kind()
+        if self.top < 1:
+            raise UnmaskError(f"--top takes a number of pairs from 1, not {self.top}")
+        if self.figure is not None:
+            if not is_one:
+                raise UnmaskError("--figure is of one text; give one, and leave out --output")
+            options.check_figure(self.figure)
         if not is_one:
             return many.run(self, kind, rows, _TEXTS_AT_ONCE)
-        (text,) = source.texts
         lm = self.running.load(self.model)
-        question = kind.question(lm, text)
+        question = kind.question(lm, source.texts[0])
         if self.figure is not None and self.tree:
             from unmask.plots.dependence import check_arcs
 
             check_arcs(len(question.places))
         if self.dry_run or not self.quiet:
             print(_cost(kind, lm, question), file=sys.stdout if self.dry_run else sys.stderr)
-        if self.dry_run:
-            return 0
-        (dependence,) = kind.maps(lm, [question])
-        edges = dependence.tree(projective=True) if self.tree else None
-        print(_as_json(lm, dependence, edges, self.top) if self.json else self._table(dependence))
-        if self.figure is not None:
-            options.save_figure(dependence.plot(tree=self.tree), self.figure, quiet=self.quiet)
-        if not self.quiet and not self.json:
-            print(_about(dependence), file=sys.stderr)
+        if not self.dry_run:
+            self._print(lm, next(iter(kind.maps(lm, [question]))))
         return 0
 
     def _kind(self) -> "DependenceKind":
         from unmask.jobs.kinds.dependence import DependenceKind
         from unmask.records.files import format_by_name
 
-        is_fasta = "fasta" in (
-            self.input_format,
-            format_by_name(self.input[0] if self.input else ""),
-        )
+        name = self.input[0] if self.input else ""
+        is_fasta = "fasta" in (self.input_format, format_by_name(name))
         support = options.support(self.support or ("amino-acids" if is_fasta else "vocabulary"))
-        places = tuple(options.blank(one) for one in self.places) or None
         return DependenceKind(
             measure=self.measure,
             samples=self.samples,
@@ -126,31 +119,46 @@ class DependenceCommand(many.RowsCommand):
             support=support if isinstance(support, str) else tuple(support),
             corrected=self.apc,
             tree=self.tree,
-            places=places,
+            places=tuple(map(options.blank, self.places)) or None,
             model_name=options.model_name(self.model),
             settings=self.running.settings(progress=False if self.quiet else None),
         )
 
-    def _table(self, result: "DependenceMap") -> str:
-        if not self.tree:
-            return result.table(result.top(self.top))
-        edges = set(result.tree(projective=True))
-        return result.table(one for one in result.pairs() if (one.first, one.second) in edges)
-
-    def _check(self, is_one: bool) -> None:
-        """Reject options that do not go together, before a model is loaded."""
-        from unmask.queries.dependence.question import MapOptions, check_support
-        from unmask.text.support import Support
-
-        # the numbers, over any support: that of the model is known later
-        MapOptions(self.measure, Support.of(["a", "b"]), self.samples, self.window, self.seed)
-        check_support(self.measure, options.support(self.support or "vocabulary"))
-        if self.top < 1:
-            raise UnmaskError(f"--top takes a number of pairs from 1, not {self.top}")
+    def _print(self, lm: "LanguageModel", result: "DependenceMap") -> None:
+        """The strongest pairs or the tree, a figure if one is wanted, and what was measured."""
+        edges = result.tree(projective=True) if self.tree else None
+        pairs = result.top(self.top)
+        if self.json:
+            places = [{"name": p.name, "start": p.start, "end": p.end} for p in result.places]
+            answer = options.as_json(
+                lm,
+                text=result.text,
+                measure=result.measure,
+                unit=result.unit,
+                samples=result.samples,
+                forward_passes=result.forward_passes,
+                average_product_correction=result.is_corrected,
+                places=places,
+                pairs=[pair._asdict() for pair in pairs],
+                tree=edges,
+            )
+        else:
+            if edges is not None:
+                pairs = [pair for pair in result.pairs() if (pair.first, pair.second) in edges]
+            answer = result.table(pairs)
+        print(answer)
         if self.figure is not None:
-            if not is_one:
-                raise UnmaskError("--figure is of one text; give one, and leave out --output")
-            options.check_figure(self.figure)
+            options.save_figure(result.plot(tree=self.tree), self.figure, quiet=self.quiet)
+        if self.quiet or self.json:
+            return
+        exact = result.standard_errors is None
+        of = "" if exact else f", estimated from {result.samples} samples"
+        of += ", minus the average product" if result.is_corrected else ""
+        print(
+            f"{result.measure} in {result.unit}{of}: dependence in the model; "
+            f"{result.forward_passes:,} forward passes",
+            file=sys.stderr,
+        )
 
 
 def _cost(kind: "DependenceKind", lm: "LanguageModel", question: "MapQuestion") -> str:
@@ -164,29 +172,3 @@ def _cost(kind: "DependenceKind", lm: "LanguageModel", question: "MapQuestion") 
         cloze = Cloze("", (lm.model.mask_id,) * tokens, (tokens // 2,))
         cost = measured(lm.model, cloze, cost, kind.settings)
     return f"{kind.title}: {cost}"
-
-
-def _as_json(
-    lm: "LanguageModel", result: "DependenceMap", edges: Sequence[tuple[int, int]] | None, top: int
-) -> str:
-    return options.as_json(
-        lm,
-        text=result.text,
-        measure=result.measure,
-        unit=result.unit,
-        samples=result.samples,
-        forward_passes=result.forward_passes,
-        average_product_correction=result.is_corrected,
-        places=[{"name": one.name, "start": one.start, "end": one.end} for one in result.places],
-        pairs=[one._asdict() for one in result.top(top)],
-        tree=edges,
-    )
-
-
-def _about(result: "DependenceMap") -> str:
-    exact = "" if result.standard_errors is None else f", estimated from {result.samples} samples"
-    corrected = ", minus the average product" if result.is_corrected else ""
-    return (
-        f"{result.measure} in {result.unit}{exact}{corrected}: dependence in the model; "
-        f"{result.forward_passes:,} forward passes"
-    )

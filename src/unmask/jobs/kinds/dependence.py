@@ -20,6 +20,7 @@ from unmask.queries.dependence.question import (
 from unmask.queries.parallel.head import required
 from unmask.queries.parallel.mapping import measured_by
 from unmask.settings import Settings
+from unmask.text.support import Support
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,8 @@ class DependenceKind(Kind):
     name, verb = "dependence", "mapped"
 
     def __post_init__(self) -> None:
-        """Reject what cannot be measured."""
+        """Reject what cannot be measured, over any support: that of the model is known later."""
+        MapOptions(self.measure, Support.of(["a", "b"]), self.samples, self.window, self.seed)
         check_support(self.measure, self.support)
 
     @property
