@@ -131,6 +131,5 @@ def _predicted(
             wanted,
             [outcomes] * width,
             keep,
-            batch_for=0,
         )
     return predicted

@@ -98,7 +98,7 @@ class Running:
     )
     revision: str | None = option("branch, tag or commit of a Hub model")
     batch_size: str = option(
-        "inputs that the model runs at once; auto tries several (default: {default})",
+        "inputs that the model runs at once; auto suits the device (default: {default})",
         "N|auto",
         default="auto",
     )

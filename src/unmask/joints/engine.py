@@ -7,6 +7,7 @@ the unnormalised log joint. Its subclasses know shorter ways, or need fewer rows
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,26 +27,27 @@ Scored = tuple[Cell, float]
 class Engine:
     """What a joint computes; scores and their sums are unnormalised logarithms in float64."""
 
-    def __init__(self, shape: Sequence[int], scores: Scores, device: torch.device) -> None:
-        self.shape, self.device = tuple(shape), device
-        # of some rows of the first axis, over all of the others
-        self.scores, self._independent = scores, False
-
-    @classmethod
-    def of_table(
-        cls,
-        table: Float[Tensor, "..."],
+    def __init__(
+        self,
+        shape: Sequence[int],
+        scores: Scores,
+        device: torch.device,
         *,
         log_marginals: tuple[Tensor, ...] | None = None,
         independent: bool = False,
-    ) -> "Engine":
-        """An engine over a table of scores that is all there, as its sums may be."""
-        # not a lambda, which could not be pickled
-        engine = cls(table.shape, partial(Tensor.__getitem__, table.double()), table.device)
-        engine._independent = independent
+    ) -> None:
+        """Scores of rows of the first axis over all of the others, and what is known of them."""
+        self.shape, self.device = tuple(shape), device
+        self.scores, self.independent = scores, independent
         if log_marginals is not None:
-            engine.log_marginals = log_marginals
-        return engine
+            self.log_marginals = log_marginals
+
+    @classmethod
+    def of_table(cls, table: Float[Tensor, "..."], **known: Any) -> "Engine":
+        """An engine over a table of scores that is all there."""
+        # not a lambda, which could not be pickled
+        rows = partial(Tensor.__getitem__, table.double())
+        return cls(table.shape, rows, table.device, **known)
 
     def scores_of(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
         """The scores of some cells; rows that they share are read once."""
@@ -55,10 +57,6 @@ class Engine:
             row = self.scores(slice(first, first + 1))[0]
             scores[mine] = row[tuple(cells[mine, 1:].T)].cpu() if row.ndim else row.cpu()
         return scores
-
-    def is_independent(self) -> bool:
-        """Whether the blanks are known to be independent of each other."""
-        return self._independent
 
     def is_tabulated(self) -> bool:
         """Whether sums over whole blanks run no further row of the model."""
@@ -91,6 +89,9 @@ class Engine:
     @computed_once
     def entropy(self) -> float:
         """Shannon entropy of the normalised joint, in nats."""
+        if self.independent:
+            each = [(log - self.log_normalizer).clamp(min=-1e300) for log in self.log_marginals]
+            return sum(float(-(log.exp() * log).sum()) for log in each)
         total = 0.0
         for rows in self._blocks():
             log_p = self.scores(rows) - self.log_normalizer

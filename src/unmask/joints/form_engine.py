@@ -9,9 +9,8 @@ from torch import Tensor
 
 from unmask.errors import SupportError
 from unmask.joints.engine import Engine
-from unmask.joints.forms import Form, Product, fitted
+from unmask.joints.forms import Factor, Form, Product, fitted
 from unmask.joints.joint import Joint
-from unmask.lazy import computed_once
 from unmask.printable import readable_bytes
 from unmask.tables.candidate_tables import CandidateTables
 from unmask.tables.pair_tables import PairTables
@@ -22,29 +21,19 @@ class FormEngine(Engine):
     """The distribution of two blanks that a form gives over their tables."""
 
     def __init__(self, form: Form, tables: PairTables) -> None:
-        parts = form.parts()
-        device = parts[0].device if parts else tables.a_given_b.logits.device
-        super().__init__(tables.shape, partial(form.scores, tables), device)
+        factors = form.log_factors if isinstance(form, Product) else form.log_times
+        device = factors[0].device if factors else tables.a_given_b.logits.device
+        log_marginals = None
+        if isinstance(form, Product) and not any(form.powers):
+            log_marginals = _of_independent(factors, tables.shape)
+        super().__init__(
+            tables.shape,
+            partial(form.scores, tables),
+            device,
+            log_marginals=log_marginals,
+            independent=log_marginals is not None,
+        )
         self.form, self.tables = form, tables
-
-    @computed_once
-    def log_marginals(self) -> tuple[Tensor, ...]:
-        """Log-sums over the other blank; those of independent blanks need no cells."""
-        if not self.is_independent():
-            return super().log_marginals
-        logs = [torch.zeros(n, dtype=torch.float64, device=self.device) for n in self.shape]
-        for factor in self.form.parts():
-            axis = int(factor.shape[1] > 1)
-            logs[axis] = logs[axis] + factor.flatten()
-        return logs[0] + torch.logsumexp(logs[1], 0), logs[1] + torch.logsumexp(logs[0], 0)
-
-    @computed_once
-    def entropy(self) -> float:
-        """Shannon entropy of the normalised joint, in nats."""
-        if not self.is_independent():
-            return super().entropy
-        each = [(log - self.log_normalizer).clamp(min=-1e300) for log in self.log_marginals]
-        return sum(float(-(log.exp() * log).sum()) for log in each)
 
     def log_marginal(
         self, axes: Sequence[int], given: Mapping[int, int] | None = None
@@ -60,10 +49,18 @@ class FormEngine(Engine):
             )
         return super().log_marginal(axes, given)
 
-    def is_independent(self) -> bool:
-        """Whether the blanks are independent of each other: no table matters."""
-        tables_matter = not isinstance(self.form, Product) or any(self.form.powers)
-        return not tables_matter and all(1 in factor.shape for factor in self.form.parts())
+
+def _of_independent(
+    factors: Sequence[Factor], shape: tuple[int, int]
+) -> tuple[Tensor, Tensor] | None:
+    """Log-sums over the other blank without any cell; None where a factor depends on both."""
+    if not all(1 in factor.shape for factor in factors):
+        return None
+    logs = [torch.zeros(n, dtype=torch.float64, device=factors[0].device) for n in shape]
+    for factor in factors:
+        axis = int(factor.shape[1] > 1)
+        logs[axis] = logs[axis] + factor.flatten()
+    return logs[0] + torch.logsumexp(logs[1], 0), logs[1] + torch.logsumexp(logs[0], 0)
 
 
 def form_joint(

@@ -6,10 +6,10 @@ for any number of blanks: q_t is the conditional of blank t given all others, an
 one axis per blank, of size 1 where it does not depend on that blank.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from dataclasses import fields as fields_of
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import reduce
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -28,10 +28,6 @@ class Product:
 
     powers: tuple[float, ...]
     log_factors: tuple[Factor, ...] = ()
-
-    def parts(self) -> tuple[Factor, ...]:
-        """Its tensors."""
-        return self.log_factors
 
     def scores(self, tables: Tables, rows: slice) -> Float[Tensor, " block *others"]:
         """The unnormalised log joint of some rows; a table of power zero is not read."""
@@ -53,10 +49,6 @@ class Sum:
 
     log_times: tuple[Factor, ...]
     log_over: tuple[Factor, ...] | None = None
-
-    def parts(self) -> tuple[Factor, ...]:
-        """Its tensors."""
-        return (*self.log_times, *(self.log_over or ()))
 
     def scores(self, tables: Tables, rows: slice) -> Float[Tensor, " block *others"]:
         """The unnormalised log joint of some rows."""
@@ -81,52 +73,44 @@ def fitted(form: Form, shape: Sequence[int], method: str) -> Form:
     It is checked before it is expanded to them, or a sum over nothing would look like a joint.
     """
     blanks, what = len(shape), f"{method} gave a {type(form).__name__} with"
-    fields = {f.name: tuple(v) for f in fields_of(form) if (v := getattr(form, f.name)) is not None}
-    for field, values in fields.items():
-        if field != "log_factors" and len(values) != blanks:
+    parts: dict[str, Any] = {}
+    for field in fields(form):
+        if (values := getattr(form, field.name)) is None:
+            continue
+        if field.name != "log_factors" and len(values) != blanks:
             raise MethodError(
-                f"{what} {len(values)} {field} for {blanks} blanks; give one per blank"
+                f"{what} {len(values)} {field.name} for {blanks} blanks; give one per blank"
             )
-        for blank, part in enumerate(values if field != "powers" else ()):
-            sizes = tuple(part.shape) if isinstance(part, torch.Tensor) else part
+        for blank, part in enumerate(values if field.name != "powers" else ()):
             # what belongs to a blank of a sum depends on the others alone
-            whole = [1 if s == blank and field != "log_factors" else n for s, n in enumerate(shape)]
-            if not isinstance(sizes, tuple) or not _fits(sizes, whole):
+            whole = list(shape)
+            if isinstance(form, Sum):
+                whole[blank] = 1
+            sizes = tuple(part.shape) if isinstance(part, torch.Tensor) else ()
+            pairs = zip(sizes, whole, strict=False)
+            if len(sizes) != blanks or any(size not in (1, most) for size, most in pairs):
                 raise MethodError(
-                    f"{what} {field} of {quoted(sizes)} for axes of {tuple(shape)}; give a tensor "
-                    f"with one axis per blank, of {' and '.join(map(str, whole))} or of 1"
+                    f"{what} {field.name} of {quoted(sizes or part)} for axes of {tuple(shape)}; "
+                    f"give a tensor with one axis per blank, of {' and '.join(map(str, whole))} or "
+                    "of 1"
                 )
-    if isinstance(form, Sum):
-        over = None if form.log_over is None else _doubled(form.log_over)
-        return Sum(_doubled(form.log_times), over)
-    check_covers(form, shape, method)
-    return Product(tuple(map(float, form.powers)), _doubled(form.log_factors))
+        if field.name != "powers":
+            parts[field.name] = tuple(part.to(torch.float64) for part in values)
+    if isinstance(form, Product):
+        check_covers(form, shape, method)
+    return replace(form, **parts)
 
 
 def check_covers(product: Product, shape: Sequence[int], method: str) -> None:
     """Raise for a product that reads no table and has no factor along some blank."""
     for blank, size in enumerate(shape):
         # from the end: the factors of a sketch have its weightings as a further first axis
-        axis = blank - len(shape)
-        if size > 1 and not any(product.powers) and _is_flat(product, axis):
+        flat = all(part.shape[blank - len(shape)] == 1 for part in product.log_factors)
+        if size > 1 and flat and not any(product.powers):
             raise MethodError(
                 f"no factor of what {method} gave depends on blank {blank}, and no table is read; "
                 "give a factor along each blank"
             )
-
-
-def _is_flat(product: Product, axis: int) -> bool:
-    return all(part.shape[axis] == 1 for part in product.log_factors)
-
-
-def _doubled(parts: Iterable[Factor]) -> tuple[Factor, ...]:
-    return tuple(part.to(torch.float64) for part in parts)
-
-
-def _fits(sizes: Sequence[int], whole: Sequence[int]) -> bool:
-    return len(sizes) == len(whole) and all(
-        size in (1, most) for size, most in zip(sizes, whole, strict=True)
-    )
 
 
 def _some(factor: Factor, rows: slice) -> Factor:

@@ -93,7 +93,7 @@ def pair_errors(joint: Joint, gold: tuple[int, int]) -> tuple[float, float]:
     a, b = (axis.index(token) for axis, token in zip(joint.supports, gold, strict=True))
     log_p = sketch.log_probs(torch.tensor([[a, b]]))[:, 0]
     log_a, log_b = (sketch.weighted.log_marginals(t)[:, place] for t, place in ((0, a), (1, b)))
-    unary = 0.0 if joint.engine.is_independent() else float(spread(log_p - (log_a + log_b) / 2))
+    unary = 0.0 if joint.engine.independent else float(spread(log_p - (log_a + log_b) / 2))
     return float(spread(log_p / 2)), unary
 
 
@@ -161,7 +161,7 @@ def _metrics(joint: Joint, sums: _Sums, gold: tuple[int, int], own_unary: float)
     unary = -(2 * at_gold - float(sums.log_a[a]) - float(sums.log_b[b])) / 2
     return PairMetrics(
         pairwise_nll=-(at_gold - float(torch.logsumexp(sums.log_a, dim=0))) / 2,
-        unary_nll=own_unary if joint.engine.is_independent() else unary,
+        unary_nll=own_unary if joint.engine.independent else unary,
         all_kl=float(kl_a.sum() + kl_b.sum()) / (len(kl_a) + len(kl_b)),
         gold_kl=float(kl_a[b] + kl_b[a]) / 2,
     )

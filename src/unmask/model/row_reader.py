@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unmask.errors import ModelError, NumericsError
 from unmask.logspace import row_blocks
-from unmask.model.batch_size import in_batches, resolve_batch_size
+from unmask.model.batch_size import in_batches, rows_per_batch
 from unmask.model.devices import for_float64
 from unmask.model.inside import Inside
 from unmask.model.masked_lm import MaskedLM
@@ -92,19 +92,15 @@ class RowReader:
         use: Callable[[slice, Any], None],
         *,
         what: str = "forward passes",
-        batch_for: int | None = None,
         read: Callable[..., Tensor | Inside] | None = None,
     ) -> None:
         """Show `use` the readouts of every batch, where the model runs, or what `read` has instead.
 
-        `batch_for` is the number of rows that the batch size is chosen for: these by default, and 0
-        where lengths are many and rows of each few, so that no size is tried out. An accelerator is
-        not waited for between batches.
+        An accelerator is not waited for between batches.
         """
         finite = torch.ones((), dtype=torch.bool, device=self.model.device)
         count, length = rows.shape
-        many = count if batch_for is None else batch_for
-        size = resolve_batch_size(self.model, length, self.settings, many)
+        size = rows_per_batch(self.model, length, self.settings)
         if self._tokens_that_fit is not None:
             size = max(1, min(size, self._tokens_that_fit // length))
         own = bar(what, unit="row", total=count, shown=self.settings.progress)
@@ -141,7 +137,6 @@ class RowReader:
         use: UseDistributions,
         *,
         what: str = "forward passes",
-        batch_for: int | None = None,
     ) -> None:
         """Show `use` log-probabilities over the outcomes of wanted blanks, in float64, in tiles."""
         # one position per row: fewer readouts to keep
@@ -156,7 +151,7 @@ class RowReader:
                     chosen = by_blank[rows[some].to(readouts.device), blank]
                     use(rows[some] + batch.start, blank, outcomes[blank].log_probs(chosen))
 
-        self.each_batch(rows, at, tiles, what=what, batch_for=batch_for)
+        self.each_batch(rows, at, tiles, what=what)
 
     def token_log_probs(
         self,
@@ -186,7 +181,7 @@ class RowReader:
                 kept[batch][row, column] = log_probs.cpu()
                 are_likeliest[batch][row, column] = (log_probs >= highest[:, None]).cpu()
 
-        self.each_batch(ids, positions, fold, batch_for=0)
+        self.each_batch(ids, positions, fold)
         return TokenLogProbs(kept, are_likeliest)
 
     def each_inside(
@@ -205,7 +200,7 @@ class RowReader:
                 "predictions alone"
             )
         read = partial(read, attention=attention)
-        self.each_batch(ids, positions, use, batch_for=0, read=read)
+        self.each_batch(ids, positions, use, read=read)
 
     def one(
         self, ids: Sequence[int], positions: Sequence[int], *, what: str = "forward pass"

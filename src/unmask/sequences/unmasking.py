@@ -184,7 +184,7 @@ def _read(
             are_likeliest[here] = (true_logits >= top[:, :1]).cpu()
             largest[here] = (top - total).exp().cpu()
 
-    reader.each_batch(ids, at, fold, batch_for=0)
+    reader.each_batch(ids, at, fold)
     return Reading(
         log_probs.view(at.shape), are_likeliest.view(at.shape), largest.view(*at.shape, 2)
     )

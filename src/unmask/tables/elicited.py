@@ -69,8 +69,6 @@ class ElicitedSource(BlankReader):
             [self.cloze.positions[outcome]],
             keep,
             what=f"blank {outcome} given blank {1 - outcome}",
-            # both tables in batches of one size, also where their supports differ
-            batch_for=max(self.shape),
         )
         logits = DenseLogits(values) if embedding is None else self._factored(outcome, by_context)
         self._storage = choose_storage(shape, width=width, settings=settings)

@@ -198,7 +198,7 @@ def _read(
 
     positions = {n: [p for place in questions[n].places for p in place.positions] for n in tokens}
     at = torch.tensor([positions[n] for n in number.tolist()])
-    reader.each_batch(ids, at, keep, batch_for=0)
+    reader.each_batch(ids, at, keep)
     return logits
 
 

@@ -258,4 +258,4 @@ def read_places(
 ) -> None:
     """Show `use` the distributions at every position, some rows of one column at a time."""
     wanted, each = torch.ones(positions.shape, dtype=torch.bool), [outcomes] * positions.shape[1]
-    reader.distributions(ids, positions, wanted, each, use, batch_for=0)
+    reader.distributions(ids, positions, wanted, each, use)

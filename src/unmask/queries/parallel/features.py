@@ -97,7 +97,7 @@ def each_masked(
         if inside:
             reader.each_inside(ids, places, read, attention=attention)
         else:
-            reader.each_batch(ids, places, read_alone, batch_for=0)
+            reader.each_batch(ids, places, read_alone)
 
     for numbers in by_length.values():
         each_of(numbers)
