@@ -212,7 +212,10 @@ def test_shards_resume_and_reports(run, tmp_path: Path, capsys) -> None:
 
 def test_what_does_not_go_with_a_sketch_is_said_in_one_line(run) -> None:
     for arguments, said in (
-        (("--precision", "1", "--method", "log-pool,ag"), "leave it out, or give exact=True"),
+        (
+            ("--precision", "1", "--method", "log-pool,ag"),
+            "leave it out, or give support='vocabulary'",
+        ),
         (("--precision", "1", "--support", "no-special"), "exclude each other"),
         (("--precision", "1", "--exact"), "precision and exact exclude each other"),
         (("--precision", "0"), "nats above 0"),
@@ -236,7 +239,7 @@ def test_in_python_all_are_those_that_a_sketch_does_for(model: str, tmp_path: Pa
     corpus = tmp_path / "cats.txt"
     corpus.write_text("the cat sat on a dog\n")
     request = EvaluationRequest(
-        corpus=CorpusSpec(str(corpus)), model=ModelSource(place=model), seed=1, precision=0.05
+        corpus=CorpusSpec(str(corpus)), model=ModelSource(place=model), seed=1, support=Sketch()
     )
     draft = request.job().kind
     assert [one.method for one in draft.constructions] == sketchable()

@@ -3,7 +3,7 @@
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unmask.cli import cluster, many, options
 from unmask.cli.command import argument, group, option, required
@@ -103,13 +103,16 @@ class EvaluateCommand:
         from unmask.evaluation.request import EvaluationRequest
 
         methods = self.methods.names(every=["all"])
+        # a seed alone asks for no estimate
+        estimation = replace(self.estimation, seed=0)
+        support: Any = estimation.support(() if self.support is None else (self.support,))
         return EvaluationRequest(
             corpus=self.reading.spec(self.corpus),
             model=self.running.source(self.model),
             masks=options.listed(self.mask),
             examples=self.examples,
-            support="auto" if self.support is None else options.support(self.support),
-            **vars(self.estimation),
+            seed=self.estimation.seed,
+            support=support,
             methods=methods,
             options=self.methods.given(methods),
             settings=self.running.settings(progress=False),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], object]
 
+_INSTEAD = "leave it out, or give support='vocabulary', which runs all of it"
 # all constructions that can be computed
 ALL = "all"
 # rows that the size of a unit is computed from
@@ -47,13 +48,13 @@ def _nobody(_: str) -> None:
 class EvaluationRequest:
     """What to measure: a model, a corpus, which examples, and which constructions.
 
-    At most `examples` per mask. By default examples are estimated from some contexts of the
-    vocabulary, until their standard error is below `precision` or `max_passes` forward passes have
-    run; `exact` runs all of it, as does a vocabulary of at most 500 tokens. Another `support` is
-    exact too. `methods` are names; "all", the default, are those that can be computed so. `options`
-    are those of a method, by its name. The `seed` decides examples and estimates.
-    `corpus_name` and `model_name` are the names in tables; by default their own names, and
-    for folders the last part of the path.
+    At most `examples` per mask. `support` is that of `LanguageModel.joint`: by default examples are
+    estimated from some contexts of the vocabulary, as a `Sketch` says, but for a vocabulary of at
+    most 500 tokens, which is run whole; "vocabulary" always is, and other names and lists are exact
+    too. `methods` are names; "all", the default, are those that can be computed so. `options` are
+    those of a method, by its name. The `seed` decides examples and estimates. `corpus_name` and
+    `model_name` are the names in tables; by default their own names, and for folders the last part
+    of the path.
 
     Examples:
         >>> corpus = unmask.records.corpora.CorpusSpec("corpus.txt")
@@ -66,10 +67,7 @@ class EvaluationRequest:
     masks: Sequence[str] = MASKS
     examples: int = 1000
     seed: int = 0
-    support: str | Sequence[str] = AUTO
-    exact: bool = False
-    precision: float | None = None
-    max_passes: int | None = None
+    support: str | Sequence[str] | Sketch = AUTO
     methods: Sequence[str] = (ALL,)
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
@@ -78,28 +76,15 @@ class EvaluationRequest:
 
     def __post_init__(self) -> None:
         """Reject what no corpus and no model can be measured by."""
-        named = {
-            "support": None if is_auto(self.support) else self.support,
-            "precision": self.precision,
-            "max_passes": self.max_passes,
-            "exact": self.exact or None,
-        }
-        names = [name for name, value in named.items() if value is not None]
-        if len(names) > 1 and names != ["precision", "max_passes"]:
-            raise SupportError(f"{' and '.join(names)} exclude each other; give one of them")
+        if not isinstance(self.support, str | Sequence | Sketch):
+            raise SupportError(
+                f"support is a name, a list of tokens or a Sketch, not {quoted(self.support)}"
+            )
         if not self.masks:
             raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
         self.constructions(list(CONSTRUCTIONS))
-        self.sketch(0)
-
-    def sketch(self, vocabulary_size: int) -> Sketch | None:
-        """The sketch that examples are estimated by; None where they are exact."""
-        aims: dict[str, Any] = {"precision": self.precision, "max_passes": self.max_passes}
-        aims = {name: value for name, value in aims.items() if value is not None}
-        sketch = Sketch(seed=self.seed, **aims)
-        is_large = isinstance(resolved(AUTO, 2, vocabulary_size), Sketch)
-        is_sketched = is_auto(self.support) and not self.exact and (is_large or aims)
-        return sketch if is_sketched else None
+        # raises on a wrong one
+        Sketch(seed=self.seed)
 
     def constructions(self, every: Sequence[str]) -> tuple[LabelledMethod, ...]:
         """The constructions, of which `every` can be computed, with options unlike the defaults."""
@@ -133,12 +118,15 @@ class EvaluationRequest:
         corpus = read_corpus(self.corpus)
         corpus = replace(corpus, name=self.corpus_name or corpus.name)
         lm = self.model.load()
-        sketch = self.sketch(lm.model.vocabulary_size)
+        spec, sketch = resolved(self.support, 2, lm.model.vocabulary_size), None
+        if isinstance(spec, Sketch):
+            sketch = replace(spec, seed=self.seed)
         methods = self.constructions(list(CONSTRUCTIONS) if sketch is None else sketchable())
         if sketch is not None:
-            advice = "leave it out, or give exact=True, which runs the whole vocabulary"
-            check_sketched([one.method for one in methods], advice)
-        support = WHOLE_VOCABULARY if is_auto(self.support) else self.support
+            check_sketched([one.method for one in methods], _INSTEAD)
+        support: str | Sequence[str] = WHOLE_VOCABULARY
+        if not (isinstance(self.support, Sketch) or is_auto(self.support)):
+            support = self.support
         pairs, draw = self._drawn(lm, corpus, support)
         kind = Evaluate(
             corpus=corpus.name,
