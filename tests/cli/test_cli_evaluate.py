@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import torch
 from tiny_tokenizers import save_bert
 
 import unmask
@@ -20,7 +19,7 @@ from unmask.cli import main
 from unmask.constructions.registered import REGISTERED
 from unmask.evaluation.request import EvaluationRequest, evaluate
 from unmask.evaluation.run import read_run
-from unmask.jobs.model_source import ModelSource, check_model, identify
+from unmask.jobs.model_source import ModelSource
 from unmask.records.corpora import CorpusSpec
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -219,52 +218,6 @@ def test_a_dry_run_counts_what_metrics_read(run, tmp_path: Path, method: str) ->
     assert code == 0
     # two tables of five tokens, both blanks masked
     assert "66 forward passes for 6 examples" in out
-
-
-@pytest.mark.slow
-def test_supports_without_special_tokens_and_by_name(run, tmp_path: Path) -> None:
-    small = ("--examples", "2", "--mask", "contiguous", "--method", "mlm,orders", "--quiet")
-    assert run(tmp_path / "a", *small, "--support", "no-special")[0] == 0
-    assert run(tmp_path / "b", *small, "--support", "the,cat,sat,on,a")[0] == 0
-    assert {row.support for row in read_run(tmp_path / "a").rows} == {"no-special"}
-    found = read_run(tmp_path / "b")
-    assert {row.support for row in found.rows} == {"the,cat,sat,on,a"}
-
-
-BAD = {
-    "unit": (["--rows-per-unit", "0"], "rows_per_unit is a number of rows from 1, not 0"),
-    "support": (["--support", "cat,zebra"], "zebra"),
-    "batch": (["--batch-size", "0"], "batch size"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_one_line(run, tmp_path: Path, name: str) -> None:
-    arguments, said = BAD[name]
-    code, out, err = run(tmp_path / "run", "--quiet", *arguments)
-    assert (code, out) == (2, "")
-    assert said in err
-    assert err.startswith("unmask: ")
-    assert err.count("\n") == 1
-    assert not (tmp_path / "run" / "_plan.json").exists()
-
-
-@pytest.mark.slow
-def test_another_model_on_a_worker_is_refused(folder: str, corpus: str, tmp_path: Path) -> None:
-    own = shutil.copytree(folder, tmp_path / "own")
-    request = EvaluationRequest(
-        corpus=CorpusSpec(corpus), model=ModelSource(place=str(own)), examples=1
-    )
-    lm = request.job().lm
-    planned = identify(lm, name="own", dtype="float32")
-    check_model(lm, planned)
-    with torch.no_grad():
-        next(lm.model.model.parameters()).add_(1e-3)
-    with pytest.raises(
-        unmask.ModelError,
-        match=r"another model here than where .* \(model.weights is",
-    ):
-        check_model(lm, planned)
 
 
 @pytest.mark.slow

@@ -129,52 +129,6 @@ def test_columns_by_other_names_and_a_prefix(pairs) -> None:
     assert read(plain)[0]["log_p"] == found["x_log_p"]
 
 
-@pytest.mark.slow
-def test_bad_json_rows_are_never_fatal(pairs) -> None:
-    rows = [{"text": ITEMS[0][0], "word1": "cat"}, {"word2": 7}, {}, ROWS[0], {**ROWS[1], "n": [1]}]
-    code, out, err = pairs("--output-format", "jsonl", rows=rows, format="jsonl")
-    found = [json.loads(line) for line in out.splitlines()]
-    assert code == 0
-    assert [bool(row["reason"]) for row in found] == [True, True, True, False, True]
-    assert found[0]["reason"].endswith("has no 'word2'; it has 'text', 'word1'")
-    assert found[4]["n"] == [1]
-    assert err == (
-        "unmask: 1 of 5 items scored; the others have a reason instead, e.g.: "
-        f"{found[0]['reason']}\n"
-    )
-    # also where each item is a unit of its own
-    assert pairs("--method", "log-pool", rows=rows, format="jsonl")[0] == 0
-    # a table has the columns of all rows
-    _, out, _ = pairs(rows=rows, format="jsonl")
-    assert read(out)[4]["n"] == "[1]"
-
-
-def test_no_item_at_all_is_exit_code_2_and_rows_with_reasons(pairs) -> None:
-    code, out, err = pairs("--quiet", rows=[ROWS[1]])
-    assert code == 2
-    assert read(out)[0]["reason"] == "the text has 1 blank; a pair takes two"
-    assert err.count("\n") == 1
-
-
-def test_quiet(pairs) -> None:
-    assert pairs("--quiet", rows=[ROWS[0]])[2] == ""
-
-
-def test_a_limit_is_of_all_files_together(folder, tmp_path, capsys) -> None:
-    for name in ("a.csv", "b.csv"):
-        (tmp_path / name).write_text(written(ROWS[:2], "csv"), encoding="utf-8")
-    assert main(["pairs", str(tmp_path), "-m", folder, "--limit", "3", "--quiet"]) == 0
-    assert [row["item"] for row in read(capsys.readouterr().out)] == [
-        str(ROWS[n]["item"]) for n in (0, 1, 0)
-    ]
-
-
-def test_a_column_of_the_input_is_never_lost(pairs) -> None:
-    code, out, err = pairs(rows=[{**ROWS[0], "association": "1"}])
-    assert (code, out) == (2, "")
-    assert "the input has a column 'association', and so has the output; rename it" in err
-
-
 class Pipe:
     """Standard input that gives a line at a time, and says what was written before its last."""
 

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 from assets import real_data
-from reading_pages import columns_of
 from tiny_tokenizers import save_bert
 from wilson import wilson_by_roots
 
@@ -464,27 +463,9 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (
-            ["the cat sat.", "the dog."],
-            "'the cat sat.' is not a file, and a text is given alone",
-        ),
-        (
-            ["--text", "a", "--method", "ppl"],
-            "is one of pll, pll-word-l2r, unmasking, elbo, not 'ppl'",
-        ),
-        (["--text", "a", "--method", "log-pool"], "pll-word-l2r, unmasking, elbo, not 'log-pool'"),
-        (
-            ["--text", "a", "--method", "unmasking", "--order", "best"],
-            "no order 'best'; orders of unmasking: left-to-right, surest, margin",
-        ),
-        (
-            ["--text", "a", "--method", "unmasking", "--order", "8"],
-            "no order '8'; orders of unmasking: left-to-right",
-        ),
         (["--text", "a", "--column", "x"], "--column does not apply to a text, but to a file"),
-        (["--text", "a", "--by", "x"], "--by does not apply to a text"),
         (["--text", "a", "--given", "x"], "--given does not apply to a text"),
-        (["-", "--pairs", "x"], "--pairs takes columns, as good,bad, not 'x'"),
+        (["--text", "a", "--method", "log-pool"], "pll-word-l2r, unmasking, elbo, not 'log-pool'"),
     ],
 )
 def test_bad_input_ends_in_one_line(arguments: list[str], sentence: str, rejected) -> None:
@@ -500,19 +481,6 @@ def test_a_row_that_cannot_be_read_has_a_reason(rows, tmp_path) -> None:
     assert [row["score"] is None for row in (first, second, third, fourth)] == [
         *(False, True, True, False),
     ]
-
-
-def test_bad_files_end_in_one_line(rejected, tmp_path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("item,score,text\n1,2,the cat.\n")
-    said = rejected(str(path))
-    assert (
-        "the input has a column 'score', and so has the output; rename it, or give the new" in said
-    )
-    path.write_text("good,bad\nthe cat.,the dog.\n")
-    assert "--by 'kind': the input has no such column" in rejected(
-        str(path), "--pairs", "good,bad", "--by", "kind"
-    )
 
 
 @pytest.mark.parametrize("name", ["_plan.json", "part-0.jsonl", "_part-000000-3f.json"])
@@ -546,15 +514,6 @@ def test_commands_of_the_page_are_sound(words: list[str]) -> None:
     command.check(is_text=False)
     assert command.kind().methods
     many.is_folder(command)
-
-
-def test_columns_of_the_reference_are_those_of_the_rows(rows, pairs_file) -> None:
-    shown = [
-        *rows("--text", TEXTS[0], "--method", "unmasking")[0],
-        *rows("--text", TEXTS[0], "--words")[0],
-        *rows(pairs_file, "--pairs", "good,bad", "--no-text")[0],
-    ]
-    assert columns_of("score") == set(shown) - {"text", "item", "kind"}
 
 
 @pytest.mark.slow

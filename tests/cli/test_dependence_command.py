@@ -233,20 +233,11 @@ def test_the_page_counts_forward_passes(tiny_english: unmask.LanguageModel) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "give INPUT: a file, or - for standard input, or a text"),
-        ([TEXT, "x.txt"], "put it in quotation marks"),
-        ([TEXT, "--top", "0"], "--top takes a number of pairs from 1, not 0"),
         ([TEXT, "--samples", "2"], "samples is a whole number from 4"),
-        ([TEXT, "--window", "0"], "window is a whole number from 1"),
         ([TEXT, "--measure", "pmi", "--support", "man,dog"], "pmi is of the tokens that stand in"),
-        ([TEXT, "--input-format", "txt"], "--input-format is for files"),
-        (["-", "--input-format", "xml"], "format is one of 'csv', 'fasta', 'jsonl'"),
-        (["x", "--json", "-o", "y.csv"], "--json prints rows to stdout"),
-        ([TEXT, "-o", "pairs.txt"], "does not end with .csv, .jsonl, .parquet or .tsv"),
         ([TEXT, "-o", "no/pairs.csv"], "cannot write 'no/pairs.csv'"),
         ([TEXT, "--figure", "map.gif"], "a figure is a file in .svg, .png, .pdf"),
         (["-", "--figure", "map.svg"], "--figure is of one text"),
-        (["none.txt"], "there is no file 'none.txt'"),
         (["none.fasta"], "there is no file 'none.fasta'"),
     ],
 )
@@ -268,10 +259,7 @@ def test_options_are_checked_before_the_model_loads(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["cat"], "the text has 1 place; dependence is between two or more"),
         (["QVQLVESG"], "for the residues of a protein, give"),
-        ([TEXT, "--places", "dog", "man"], "dog"),
-        ([TEXT, "--support", "words"], "no support 'words'"),
         (["the [MASK] saw [MASK]"], "pmi is of the words that stand in a text"),
     ],
 )

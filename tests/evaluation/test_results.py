@@ -105,11 +105,6 @@ def test_the_page_of_benchmarks_has_the_numbers_of_its_tables() -> None:
     assert max(float(noise[model, what]) for model, what in noise if "bf" not in what) <= 2e-4
 
 
-# the same for anyone with a clone; dev pairs exact, test pairs sketched
-OURS = RESULTS / "table1-tiny-english"
-# at BERT's vocabulary
-BERTS = RESULTS / "table1-english-distil"
-# every model that was measured
 TABLE1 = RESULTS / "table1-caption-bert"
 # the same for anyone with a clone; dev pairs exact, test pairs sketched
 OURS = RESULTS / "table1-tiny-english"
