@@ -55,29 +55,6 @@ def test_a_line_ends_in_any_of_three_ways(end: str, last: bool, tmp_path: Path) 
     assert [(one.id, one.text) for one in found] == [("a:0", "the cat"), ("a:2", "the dog")]
 
 
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_tables_and_json_lines_too(end: str, tmp_path: Path) -> None:
-    lines = {
-        "a.csv": ["n,text", '1,"a, b"', "2,c"],
-        "a.tsv": ["n\ttext", "1\ta, b", "2\tc"],
-        "a.jsonl": ['{"n": "1", "text": "a, b"}', '{"n": "2", "text": "c"}'],
-    }
-    for name, content in lines.items():
-        (tmp_path / name).write_bytes(end.join(content).encode())
-        found = read_rows(str(tmp_path / name))
-        assert found == [{"n": "1", "text": "a, b"}, {"n": "2", "text": "c"}]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_fill_reads_a_text_per_line_whatever_ends_it(end, folder, tmp_path, capsys) -> None:
-    (tmp_path / "in.txt").write_bytes((ONE + end + PAIR + end).encode())
-    asked = [str(tmp_path / "in.txt"), "--method", "orders", "--top", "1"]
-    assert main(["fill", "-m", folder, *asked]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["text"] for row in rows] == [ONE, PAIR]
-
-
 def test_a_return_that_a_block_cuts_from_its_line_feed_is_one_end() -> None:
     first = b"a" * LONGEST
     file = io.BytesIO(first + b"\r\nb\r" + first + b"\rc")

@@ -11,7 +11,7 @@ import pytest
 from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import main
-from unmask.jobs import estimate, running
+from unmask.jobs import estimate
 from unmask.jobs.worker import Worker
 from unmask.model.hugging_face import HuggingFaceMaskedLM
 from unmask.sequences import scoring
@@ -61,34 +61,9 @@ def test_a_job_is_never_written_to(place, fill_all, tmp_path):
 
 
 @pytest.mark.slow
-def test_rejected_lines_are_answers_that_stay(fill_all, tmp_path):
-    code, err = fill_all(texts=[ONE, "no blank.", ONE])
-    assert (code, err.count("\n")) == (0, 1)
-    assert err.startswith(
-        "unmask: 2 of 3 texts answered; the others have a reason instead, e.g.: no blank: "
-    )
-    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [row["reason"] is None for row in rows] == [True, False, True]
-
-
-@pytest.mark.slow
 def test_quiet_says_nothing(fill_all, tmp_path):
     assert fill_all("--quiet") == (0, "")
     assert fill_all("--quiet") == (0, "")
-
-
-@pytest.mark.slow
-def test_a_terminal_sees_how_many_of_how_many(fill_all, monkeypatch):
-    counts = []
-
-    class Counted(running.HiddenBar):
-        def update(self, n=1):
-            super().update(n)
-            counts.append((self.n, self.total))
-
-    monkeypatch.setattr(running, "_progress_bar", lambda _, left, *__: Counted(left))
-    assert fill_all("--rows-per-unit", "1")[0] == 0
-    assert counts == [(n, 4) for n in range(1, 5)]
 
 
 @pytest.mark.slow

@@ -10,8 +10,7 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -168,16 +167,6 @@ def again(model, arguments, corpus, monkeypatch) -> Callable[[Path], int]:
 
 
 @pytest.mark.slow
-def test_a_part_of_other_bytes_is_computed_again(done, again, capsys) -> None:
-    first = min(done.glob("part-*"))
-    before = rows_in(done)
-    pq.write_table(pq.read_table(first), first, compression="gzip")
-    assert again(done) == 0
-    assert capsys.readouterr().err == "unmask: 1 parts are damaged, and are computed again\n"
-    assert rows_in(done) == before
-
-
-@pytest.mark.slow
 def test_every_flipped_bit_is_noticed_and_its_part_named(done, tmp_path, capsys) -> None:
     draw, parts = random.Random(11), sorted(done.glob("part-*"))
     whole = {part: part.read_bytes() for part in parts}
@@ -300,35 +289,6 @@ def test_other_versions_are_another_job(done, again, capsys, monkeypatch) -> Non
     (said,) = capsys.readouterr().err.splitlines()
     assert "software is 'unmask" in said
     assert "torch 99." in said
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """A disk of its own, with options that can be changed."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=5m", "tmpfs", str(place)], check=True)
-
-    def remounted(options: str) -> Path:
-        subprocess.run(["mount", "-o", f"remount,{options}", str(place)], check=True)
-        return place
-
-    yield remounted
-    subprocess.run(["umount", str(place)], check=True)
-
-
-@pytest.mark.slow
-def test_a_full_disk_ends_in_one_line_and_the_job_goes_on_later(done, again, disk, capsys) -> None:
-    run = disk("size=60k") / "run"
-    assert again(run) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith("unmask: cannot write ")
-    assert "No space left on device" in said
-    assert not list(run.glob(".*")), "what was half written takes no room"
-    assert 0 < len(rows_in(run)) < len(rows_in(done))
-    disk("size=5m")
-    assert again(run) == 0
-    assert rows_in(run) == rows_in(done)
 
 
 @pytest.mark.slow

@@ -58,48 +58,6 @@ def test_pairs_in_parts_are_those_of_python(model, tmp_path, capsys) -> None:
 
 
 @pytest.mark.slow
-def test_fills_in_parts_are_those_of_lines(model, tmp_path, capsys) -> None:
-    lines = [{"id": 1, "text": PAIR}, {"text": "no blank."}, {"text": ONE, "method": "mlm"}]
-    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    asked = ["fill", tmp_path / "in.jsonl", "-m", model, "--top", "2"]
-    assert run(*asked, "--output", tmp_path / "out.jsonl") == 0
-    assert run(*asked, "-o", f"{tmp_path}/f/", "--rows-per-unit", "1") == 0
-    assert capsys.readouterr().err.count("2 of 3 texts answered; the others have a reason") == 2
-    assert run("merge", tmp_path / "f", tmp_path / "f.jsonl", "--quiet") == 0
-    plain, merged = rows_of(tmp_path / "out.jsonl"), rows_of(tmp_path / "f.jsonl")
-    for row, other in zip(merged, plain, strict=True):
-        assert row["text"] == other["text"]
-        assert row["reason"] == other["reason"]
-        if other["fills"] is not None:
-            assert row["fills"] == other["fills"]
-            assert row["diagnostics"] == other["diagnostics"]
-            assert (row["method"], row["incompatibility"]) == (
-                other["method"],
-                other["incompatibility"],
-            )
-    assert [row.get("id") for row in merged] == [1, None, None]
-
-
-@pytest.mark.slow
-def test_dependence_in_parts_is_that_of_one_file(model, tmp_path, capsys) -> None:
-    texts = ["the unhappy man saw cats", "cat", "a man saw the dog"]
-    pq.write_table(pa.table({"id": ["a", "b", "c"], "text": texts}), tmp_path / "in.parquet")
-    lines = [
-        json.dumps({"id": name, "text": text}) for name, text in zip("abc", texts, strict=True)
-    ]
-    (tmp_path / "in.jsonl").write_text("\n".join(lines))
-    asked = ["dependence", "-m", model, "--samples", "5", "--tree", "--apc"]
-    assert run(*asked, tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl") == 0
-    more = ["-o", f"{tmp_path}/d/", "--rows-per-unit", "1"]
-    assert run(*asked, tmp_path / "in.parquet", *more) == 0
-    assert capsys.readouterr().err.count("2 of 3 texts mapped; the others have a reason") == 2
-    assert run("merge", tmp_path / "d", tmp_path / "d.jsonl", "--quiet") == 0
-    plain, merged = rows_of(tmp_path / "out.jsonl"), rows_of(tmp_path / "d.jsonl")
-    for row, other in zip(merged, plain, strict=True):
-        assert other == pytest.approx(row, abs=1e-6)
-
-
-@pytest.mark.slow
 def test_a_bar_counts_what_the_kind_says_its_rows_are(model, tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(running, "SECONDS_PER_LINE", 0.0)
     lines = [",".join(item) for item in [("text", "word1", "word2"), *ITEMS]]
@@ -301,32 +259,3 @@ def test_hostile_inputs_stop_nothing(model, tmp_path, capsys) -> None:
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part*")}
     assert run(*given) == 1
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part*")} == before
-
-
-@pytest.mark.slow
-def test_a_pattern_into_one_file_goes_on_after_an_interruption(
-    model, tmp_path, capsys, monkeypatch
-) -> None:
-    from unmask.jobs.worker import Worker
-
-    for name in "ab":
-        table = pa.table(
-            {"text": [f"the {w} sat." for w in ("cat", "dog", "man")], "of": [name] * 3}
-        )
-        pq.write_table(table, tmp_path / f"{name}.parquet")
-    given = ["score", tmp_path / "*.parquet", "-m", model, "--quiet", "--rows-per-unit", 2, "-o"]
-    assert run(*given, tmp_path / "whole.csv") == 0
-    real, made = Worker.answers, []
-
-    def interrupted(self, *arguments):
-        made.append(1)
-        if len(made) == 3:
-            raise KeyboardInterrupt
-        return real(self, *arguments)
-
-    monkeypatch.setattr(Worker, "answers", interrupted)
-    assert run(*given, tmp_path / "again.csv") == 130
-    assert "texts are saved in" in capsys.readouterr().err
-    assert run(*given, tmp_path / "again.csv") == 0
-    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
-    assert len((tmp_path / "again.csv").read_text().splitlines()) == 7

@@ -66,23 +66,12 @@ class Job:
                 f"the input has {files:,} files, each at least one part, and a run takes at most "
                 f"{MOST_UNITS:,}; join files, or give some of them at a time"
             )
-        stored = stored_plan(output) if output and size is None else None
-        if size is not None or stored is not None:
-            return self.input.cut(size or stored.rows_per_unit)  # type: ignore[union-attr]
+        if output and size is None and (stored := stored_plan(output)) is not None:
+            size = stored.rows_per_unit
+        if size is not None:
+            return self.input.cut(size)
         size = rows_per_unit(self.kind, self.lm, self.input.sample)
         return self.input.cut(size, at_least=self.shard.count, at_most=MOST_UNITS)
-
-    def plan(self, source: Source) -> JobPlan:
-        """All that decides the rows."""
-        return JobPlan(
-            kind=self.kind.name,
-            options=self.kind.options(),
-            model=identify(self.lm, name=self.model_name, dtype=self.dtype),
-            input=source.identity or [],
-            rows_per_unit=source.rows_per_unit,
-            units=source.unit_count or 0,
-            software=SOFTWARE,
-        )
 
     def announce(self, left: Sequence[Unit], rows: int | None, say: Say, *, is_dry: bool) -> None:
         """Tell what units take: before a run only if it is long."""
@@ -131,12 +120,6 @@ class Result:
                 "again"
             )
 
-    def problems(self) -> str:
-        """What a bar has after its numbers."""
-        without, failed = worst(self.counts)[0], len(self.errors)
-        problems = [f"{without:,} without a number"] * bool(without)
-        return ", ".join([*problems, *[f"{failed:,} units failed"] * bool(failed)])
-
     def failures(self) -> str:
         """How many units failed, and an example of why."""
         return (
@@ -160,7 +143,15 @@ def run_job(
     `announce` gets what a long run takes; not of a cluster, which has other speeds.
     """
     source, shard = job.cut(output), job.shard
-    plan = job.plan(source)
+    plan = JobPlan(
+        kind=job.kind.name,
+        options=job.kind.options(),
+        model=identify(job.lm, name=job.model_name, dtype=job.dtype),
+        input=[*source.identity],
+        rows_per_unit=source.rows_per_unit,
+        units=source.unit_count or 0,
+        software=SOFTWARE,
+    )
     with held(output, shard):
         folder = agree(output, plan, shard)
         result = Result(plan, len(range(shard.index, plan.units, shard.count)))
@@ -180,7 +171,10 @@ def run_job(
                 for outcome in outcomes:
                     result.add(outcome)
                     job.check(outcome.counts)
-                    shown.set_postfix_str(result.problems(), refresh=False)
+                    without, failed = worst(result.counts)[0], len(result.errors)
+                    problems = f"{without:,} without a number" * bool(without)
+                    problems += f" {failed:,} units failed" * bool(failed)
+                    shown.set_postfix_str(problems, refresh=False)
                     shown.update(outcome.counts["texts"])
             except (KeyboardInterrupt, SystemExit) as error:
                 if texts := result.counts["texts"]:

@@ -57,9 +57,9 @@ class Unit(NamedTuple):
     @property
     def name(self) -> str:
         """Where it is, for errors."""
-        ends = self.start, self.stop or 0
-        kind, (first, last) = ("row", self.rows) if self.rows else ("byte", ends)
-        which = f"{kind} {first:,}" if first == last else f"{kind}s {first:,} to {last:,}"
+        first, last = self.rows or (self.start, self.stop or 0)
+        noun = "row" if self.rows else "byte"
+        which = f"{noun} {first:,}" if first == last else f"{noun}s {first:,} to {last:,}"
         return f"{which} of {places.shown(self.place) if self.place else 'the input'}"
 
 
@@ -100,7 +100,7 @@ class Source(NamedTuple):
     units: Sequence[Unit] | Iterator[Unit]
     rows_per_unit: int
     rows: int | None = None
-    identity: list[list[object]] | None = None
+    identity: Sequence[list[object]] = ()
 
     @property
     def unit_count(self) -> int | None:
@@ -135,11 +135,11 @@ class InputRows:
         if not self.is_pipe:
             return self
         rest, head = iter(self.records or ()), list[Record]()
-        # no further than the first row: it may be a terminal
-        while hold or not (head and head[-1].reason is None):
-            if (record := next(rest, None)) is None:
-                break
+        for record in rest:
             head.append(record)
+            # no further than the first row: it may be a terminal
+            if record.reason is None and not hold:
+                break
         names, sample = _look([head], self.shown)
         if hold:
             return rows_in_memory(head)
@@ -174,7 +174,7 @@ class InputRows:
         units = [unit._replace(number=number) for number, unit in enumerate(every)]
         counts = [cut.rows for cut in cuts if cut.rows is not None]
         rows = sum(counts) if len(counts) == len(cuts) else None
-        return Source(units, size, rows, [file for cut in cuts for file in cut.identity or ()])
+        return Source(units, size, rows, [file for cut in cuts for file in cut.identity])
 
     def all_names(self, units: Iterable[Unit]) -> list[str]:
         """The columns of all rows: those of JSON lines on this machine may each have others."""
@@ -313,19 +313,20 @@ def _cut_file(
     of its beginning have.
     """
     (file, format), total, rows = file_and_format, hashlib.sha256(), None
-    is_packed = places.without_compression(file.place)[1] is not None
-    units, whole = list[Unit](), Unit(0, file.place, format)
-    with places.reading(file.place), places.open_file(file.place) as opened:
+    place, shown, is_local = file.place, places.shown(file.place), file.changed is None
+    is_packed = places.without_compression(place)[1] is not None
+    units, whole = list[Unit](), Unit(0, place, format)
+    with places.reading(place), places.open_file(place) as opened:
 
         def read() -> bytes:
             block = opened.read(_BLOCK)
             total.update(block)
             return block
 
-        whole = whole._replace(header=_layout(file.place, format, columns).end)
+        whole = whole._replace(header=_layout(place, format, columns).end)
         if format == "parquet":
             try:
-                rows = sum(parquet.group_sizes(file.place))
+                rows = sum(parquet.group_sizes(place))
                 rows = rows if limit is None else min(rows, limit)
             except CorpusError:
                 # one unit, which fails with the reason when it is read
@@ -333,27 +334,25 @@ def _cut_file(
             for start in range(0, rows or 0, size):
                 stop = min(start + size, rows or 0)
                 units.append(whole._replace(start=start, stop=stop, rows=(start + 1, stop)))
-        elif file.changed is not None and format in _OF_LINES and not (is_packed or limit):
+        elif not is_local and format in _OF_LINES and not (is_packed or limit):
             sample = read()
             step = max(1, round(size * len(sample) / max(1, sample.count(b"\n"))))
             for start in range(0, file.size, step):
                 stop = min(start + step, file.size)
                 units.append(whole._replace(start=start, stop=stop, line=None))
         else:
-            lines, last, rows = read_lines(read, places.shown(file.place)), Line(0, "", 0, ""), 0
+            lines, last, rows = read_lines(read, shown), Line(0, "", 0, ""), 0
             # lines of JSON are not parsed to be counted
-            is_json = format == "jsonl"
-            records = READERS["txt"](lines, ()) if is_json else READERS[format](lines, columns)
-            records = islice(records, limit)
+            how = ("txt", ()) if format == "jsonl" else (format, columns)
+            records = islice(READERS[how[0]](lines, how[1]), limit)
             while batch := list(islice(records, size)):
                 start, line, last = last.end, last.number + 1, batch[-1].line or last
-                numbers = rows + 1, rows + len(batch)
+                numbers, rows = (rows + 1, rows + len(batch)), rows + len(batch)
                 unit = whole._replace(start=start, stop=last.end, line=line, rows=numbers)
                 units.append(unit)
-                rows += len(batch)
-        while file.changed is None and read():
+        while is_local and read():
             pass
-    known_by = total.hexdigest() if file.changed is None else f"written {file.changed}"
+    known_by = total.hexdigest() if is_local else f"written {file.changed}"
     known_by += f", {rows} rows" if rows is not None and rows == limit else ""
     return Source(units, size, rows, [[file.name, file.size, known_by]])
 
