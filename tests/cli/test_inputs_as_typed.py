@@ -148,7 +148,7 @@ def test_a_mistyped_command_is_one_line(command, hint, capsys) -> None:
     assert main([command, "a.csv"]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith(f"unmask: no command '{command}'; {hint}fill, pairs, score")
+    assert err.startswith(f"unmask: no command '{command}'; {hint}fill, decode, pairs, score")
 
 
 def test_a_table_without_the_column_is_refused_before_torch_is_imported(tmp_path) -> None:
