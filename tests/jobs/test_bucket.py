@@ -12,6 +12,7 @@ from typing import Any
 
 import killable
 import pytest
+from test_every_kind import KINDS
 from tiny_tokenizers import save_bert
 
 from unmask import cli
@@ -20,7 +21,7 @@ from unmask.jobs.worker import Worker
 from unmask.records import places
 
 pytestmark = pytest.mark.slow
-KILLS = 12
+KILLS = 5
 TEXTS = [
     f"the {one} saw a {two}." for one in ("cat", "dog", "man") for two in ("mat", "dog", "cat")
 ]
@@ -124,31 +125,42 @@ def test_a_job_in_a_bucket_goes_on_and_notices_another_input(
 
 
 @pytest.mark.long
-def test_kills_lose_no_row_in_a_bucket_and_repeat_none(bucket, model, tmp_path) -> None:
-    rows = [{"n": n, "text": text} for n, text in enumerate(TEXTS * 40)]
-    put(f"{bucket}/many/a.jsonl", rows)
-    again = ["score", f"{bucket}/many/a.jsonl", "-m", model, "--rows-per-unit", "4", "--quiet"]
-    output, log, moments = f"{bucket}/killed/", tmp_path / "log", random.Random(3)
+@pytest.mark.parametrize("kind", KINDS)
+def test_kills_lose_no_row_in_a_bucket_and_repeat_none(bucket, model, tmp_path, kind: str) -> None:
+    given = KINDS[kind]
+    # a corpus is a file
+    source = f"{tmp_path if kind == 'evaluate' else f'{bucket}/{kind}'}/in.jsonl"
+    put(source, given.rows)
+    words = [source if word == "FILE" else word for word in given.command]
+    command = [*words, "-m", model, "--rows-per-unit", "1", "--quiet", "-o"]
+    output, log, moments = f"{bucket}/{kind}/killed/", tmp_path / "log", random.Random(3)
     killed = 0
-    for further in moments.sample([0] * 4 + [1] * 5 + [2] * 3, KILLS):
-        wanted = done(output) + further
-        process = killable.start([*again, "-o", output], log)
+    for _ in range(KILLS):
+        wanted = done(output) + moments.choice([0, 1, 2])
+        process = killable.start([*command, output], log)
         while process.exitcode is None and done(output) < wanted:
             threading.Event().wait(0.01)
-        process.join(moments.uniform(0, 0.05 if further else 1.5))
+        process.join(moments.uniform(0, 0.3))
         process.kill()
         process.join()
-        # twelve kills are no sign of a unit that kills
+        # so many kills are no sign of a unit that kills
         for name in places.names_in(output):
             if name.startswith("_begun-"):
                 places.remove(f"{output}{name}")
         killed += process.exitcode == -signal.SIGKILL
     assert killed >= KILLS // 2
-    assert killable.finish([*again, "-o", output], log) == 0
-    assert run("merge", output, tmp_path / "merged.jsonl", "--quiet") == 0
-    found = [json.loads(line) for line in (tmp_path / "merged.jsonl").read_text().splitlines()]
-    assert [(row["n"], row["text"]) for row in found] == [(r["n"], r["text"]) for r in rows]
-    assert all(row["score"] is not None for row in found)
+    assert killable.finish([*command, output], log) == 0
+    assert run(*command, f"{bucket}/{kind}/whole/") == 0
+    parts = [
+        {
+            name: places.read_bytes(f"{bucket}/{kind}/{folder}/{name}")
+            for name in places.names_in(f"{bucket}/{kind}/{folder}/")
+            if name.startswith("part-")
+        }
+        for folder in ("killed", "whole")
+    ]
+    assert len(parts[0]) >= len(given.rows)
+    assert parts[0] == parts[1]
     assert "Traceback" not in log.read_text()
 
 

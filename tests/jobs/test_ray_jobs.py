@@ -3,6 +3,7 @@
 The cluster is one of this machine, with two CPUs, or the one that RAY_ADDRESS names.
 """
 
+import json
 import os
 import random
 import signal
@@ -18,6 +19,7 @@ import killable
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from test_every_kind import KINDS
 from tiny_tokenizers import save_bert
 
 from unmask import Settings, cli
@@ -160,21 +162,34 @@ def test_killed_workers_lose_nothing(cluster, model, tmp_path) -> None:
     assert {name[:11]: content for name, content in parts(tmp_path / "run").items()} == here
 
 
-def test_a_driver_that_is_killed_goes_on(cluster, model, tmp_path) -> None:
-    (tmp_path / "in.txt").write_text("\n".join(TEXTS * 10))
-    command = ["score", str(tmp_path / "in.txt"), "-m", model, "--rows-per-unit", "2", "--quiet"]
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_driver_that_is_killed_goes_on(cluster, model, tmp_path, kind: str) -> None:
+    given = KINDS[kind]
+    source, draw = tmp_path / "in.jsonl", random.Random(kind)
+    source.write_text("\n".join(json.dumps(row) for row in given.rows))
+    words = [str(source) if word == "FILE" else word for word in given.command]
+    command = [*words, "-m", model, "--rows-per-unit", "1", "--quiet"]
     address = ray.get_runtime_context().gcs_address
-    output = ["-o", f"{tmp_path}/ray.csv", "--ray", address, "--workers", "1"]
-    for count in (3, 8, 15):
-        process = killable.start([*command, *output], tmp_path / "log")
-        while len(list(tmp_path.glob("ray.csv.parts/_part-*"))) < count:
+    # an evaluation is a folder
+    ending = given.ending and f".{given.ending}"
+    output = tmp_path / f"ray{ending}"
+    folder = Path(f"{output}.parts") if ending else output
+    again = [*command, "-o", f"{output}{'' if ending else '/'}", "--ray", address, "--workers", "1"]
+    for count in (1, 5, 9):
+        process = killable.start(again, tmp_path / "log")
+        while len(list(folder.glob("_part-*"))) < count:
             time.sleep(0.05)
             assert process.is_alive(), (tmp_path / "log").read_text()
+        time.sleep(draw.uniform(0, 0.1))
         process.kill()
         process.join()
-    assert killable.finish([*command, *output], tmp_path / "log") == 0
-    assert cli.main([*command, "-o", f"{tmp_path}/plain.csv"]) == 0
-    assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
+    assert killable.finish(again, tmp_path / "log") == 0
+    plain = tmp_path / f"plain{ending}"
+    assert cli.main([*command, "-o", f"{plain}{'' if ending else '/'}"]) == 0
+    if ending:
+        assert output.read_bytes() == plain.read_bytes()
+    else:
+        assert parts(output) == parts(plain)
 
 
 def test_a_model_that_a_worker_cannot_load_ends_the_run_in_one_line(
