@@ -132,8 +132,7 @@ def _document(report: "Report", tables: list[str], format: str) -> str:
     from unmask.evaluation.reports.results_json import results_json
 
     if format == "json":
-        means, differences = (report.summaries(name) for name in _TABLES[:2])
-        return results_json(means, differences, report.config())
+        return results_json(report)
     if format == "csv":
         # a table for programs has no place for them
         for note in report.notes():

@@ -63,18 +63,14 @@ class Evaluate(Kind):
     @property
     def title(self) -> str:
         """The constructions, in an estimate."""
-        return ", ".join(one.label for one in self.constructions)
-
-    @property
-    def _methods(self) -> dict[str, Mapping[str, Any]]:
-        return {one.method: one.options for one in self.constructions}
+        return ", ".join(method.label for method in self.constructions)
 
     def options(self) -> dict[str, Any]:
         """Everything that decides the rows, except the model and the corpus."""
         return {
             "draw": dict(self.draw),
             "support": self.support,
-            "constructions": [one._asdict() for one in self.constructions],
+            "constructions": [method._asdict() for method in self.constructions],
             "half_tables": self.settings.half_tables,
             "support_size": self.support_size,
             "sketch": self.sketch and asdict(self.sketch),
@@ -87,7 +83,7 @@ class Evaluate(Kind):
     def work(self, lm: LanguageModel, item: MaskedPair) -> Work:
         """The forward passes of an example: all constructions share them."""
         # A-KL and J read both tables, and a sketch is run whatever is read from it
-        methods, length = {DEFAULT_METHOD: {}, **self._methods}, len(item.cloze)
+        methods, length = {DEFAULT_METHOD: {}, **dict(self.constructions)}, len(item.cloze)
         if self.sketch is None:
             how: Any = {"support": self.support, "settings": self.settings, "timed": False}
             cost = lm.cost(item.cloze, methods=list(methods), options=methods, **how)
@@ -107,7 +103,7 @@ class Evaluate(Kind):
                 reason = describe(error)
                 if is_of_accelerator(reason):
                     raise
-                failed = (ResultRow(**one, reason=reason) for one in self._columns(example))
+                failed = (ResultRow(**columns, reason=reason) for columns in self._columns(example))
                 rows = FailedRows(map(vars, failed))
             results.append(rows)
         return results
@@ -124,12 +120,12 @@ class Evaluate(Kind):
         """One result row per construction."""
         support = self.support if isinstance(self.support, str) else list(self.support)
         whole = lm.tables(example.cloze, support=support, settings=self.settings)
-        methods, (first, second) = self._methods, example.cloze.gold or ()
+        methods, (first, second) = dict(self.constructions), example.cloze.gold or ()
         gold = (first, second)
         if self.sketch is None:
             whole.both()
             tables, passes = whole, None
-            joints = {name: construct(name, whole, **given) for name, given in methods.items()}
+            joints = {name: construct(name, whole, **how) for name, how in methods.items()}
         else:
             # a seed per example, so that the errors of a mean cancel
             seed = int(sha256([self.sketch.seed, example.id])[:15], 16)
@@ -170,4 +166,4 @@ class Evaluate(Kind):
             "positions": [first, second],
             "spans": example.spans and [*map(list, example.spans)],
         }
-        return [{**shared, "construction": one.label} for one in self.constructions]
+        return [{**shared, "construction": method.label} for method in self.constructions]

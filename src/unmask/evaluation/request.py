@@ -88,7 +88,7 @@ class EvaluationRequest:
 
     def constructions(self, every: Sequence[str]) -> tuple[LabelledMethod, ...]:
         """The constructions, of which `every` can be computed, with options unlike the defaults."""
-        names = [n for one in self.methods for n in (every if one == ALL else [one])]
+        names = [n for name in self.methods for n in (every if name == ALL else [name])]
         methods, options = check_methods(names, self.options)
         # other processes know the library's names, and what they can import
         for method in methods:
@@ -123,7 +123,7 @@ class EvaluationRequest:
             sketch = replace(spec, seed=self.seed)
         methods = self.constructions(list(CONSTRUCTIONS) if sketch is None else sketchable())
         if sketch is not None:
-            check_sketched([one.method for one in methods], _INSTEAD)
+            check_sketched([name for name, _ in methods], _INSTEAD)
         support: str | Sequence[str] = WHOLE_VOCABULARY
         if not (isinstance(self.support, Sketch) or is_auto(self.support)):
             support = self.support
@@ -171,7 +171,8 @@ class EvaluationRequest:
             raise CorpusError(
                 f"no sentence of {corpus.name} can be an example with this model: {why}"
             )
-        tokens = [[one.id, one.cloze.ids, one.cloze.positions, one.cloze.gold] for one in pairs]
+        clozes = [(pair.id, pair.cloze) for pair in pairs]
+        tokens = [[id, cloze.ids, cloze.positions, cloze.gold] for id, cloze in clozes]
         draw = {"masks": list(by_mask), "limit": limit, "seed": seed, "count": len(pairs)}
         return pairs, {**draw, "digest": sha256(tokens), "refused": refused}
 
@@ -240,7 +241,7 @@ def _summary(kind: Evaluate, corpus: Corpus, pairs: Sequence[MaskedPair], lm: La
     if rejected:
         line += f"; rejected before the last: {', '.join(rejected)}"
     tokenizer = lm.tokenizer
-    if unknown := sum(one.has_unknown(tokenizer.unk_token_id) for one in pairs):
+    if unknown := sum(pair.has_unknown(tokenizer.unk_token_id) for pair in pairs):
         mark = printable(str(tokenizer.convert_ids_to_tokens([tokenizer.unk_token_id])[0]))
         line += f"; {unknown:,} of them hold words that the vocabulary has no token for ({mark})"
     return line

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +94,7 @@ def distance_figure(bins: Sequence[Summary], *, title: str, axis_label: str) -> 
     figure: Figure = _library("matplotlib.figure").Figure(layout="constrained")
     *panels, strip = figure.subplots(3, sharex=True, height_ratios=(6, 6, 1.2))
     lines: dict[str, list[Summary]] = {}
-    for summary in sorted(bins, key=lambda one: one.first):
+    for summary in sorted(bins, key=attrgetter("first")):
         lines.setdefault(summary.group.construction, []).append(summary)
     styles = construction_styles(lines)
     places = {ends: place for place, ends in enumerate(_ends(bins))}

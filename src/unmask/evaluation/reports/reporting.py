@@ -5,8 +5,7 @@ Needs no model: a report can be made where none runs.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from unmask.errors import StoreError
 from unmask.evaluation.reports.summary import (
@@ -55,43 +54,25 @@ class Report:
 
     def table(self, name: str) -> ReportTable:
         """One of `tables.TABLES`, with the notes of the report behind its own."""
-        vocabularies = {run.job.model.name: run.job.model.vocabulary for run in self.runs}
-        plain = report_table(name, self.summaries(name), vocabularies=vocabularies)
-        return replace(plain, notes=(*plain.notes, *self.notes()))
+        (table,) = self.tables([name])
+        return table
 
     def tables(self, names: Iterable[str]) -> list[ReportTable]:
         """Tables of one document: a term or a note is explained in the first that has it."""
+        vocabularies = {run.job.model.name: run.job.model.vocabulary for run in self.runs}
         seen: set[str] = set()
         document = []
-        for whole in map(self.table, names):
-            terms = tuple(term for term in whole.terms if term not in seen)
-            news = tuple(note for note in whole.notes if note not in seen)
-            seen.update(terms, news)
-            document.append(replace(whole, terms=terms, notes=news))
+        for name in names:
+            table = report_table(name, self.summaries(name), vocabularies=vocabularies)
+            texts = table.terms, (*table.notes, *self.notes())
+            terms, notes = (tuple(text for text in each if text not in seen) for each in texts)
+            seen.update(terms, notes)
+            document.append(replace(table, terms=terms, notes=notes))
         return document
 
     def notes(self) -> list[str]:
         """What a reader must know of missing examples, and of what did not converge."""
         return list(dict.fromkeys(note for run in self.runs for note in _notes(run)))
-
-    def config(self) -> dict[str, Any]:
-        """The facts of the runs, as JSON values."""
-        runs = [
-            {
-                "plan": run.job.to_dict(),
-                "plan_sha256": run.job.digest,
-                "examples_not_done": run.missing,
-                "examples_failed": len(run.failed),
-                "seconds": run.seconds,
-                "computed_by": run.values("software"),
-                "devices": run.values("device"),
-            }
-            for run in self.runs
-        ]
-        aggregation = "mean NLL over examples, then the exponential"
-        bootstrap = asdict(self.resampling)
-        facts = {"bootstrap": bootstrap, "baseline": self.baseline, "aggregation": aggregation}
-        return {"runs": runs, **facts}
 
 
 def report(

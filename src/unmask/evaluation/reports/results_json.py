@@ -7,31 +7,26 @@ for stands beside: `intervals` and `differences`.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from unmask import __version__
 from unmask.evaluation.reports.paper import MEASURES as PAPER_MEASURES
 from unmask.evaluation.reports.paper import published
+from unmask.evaluation.reports.reporting import Report
 from unmask.evaluation.reports.summary import MEASURES, Summary
 from unmask.evaluation.rows import Group
+from unmask.evaluation.run import EvaluationRun
 from unmask.resampling import Estimate
 
 # of what a task's numbers mean; raised when a definition changes
 TASK_VERSION = 1
 
 
-def results_json(
-    summaries: Sequence[Summary],
-    differences: Sequence[Summary] = (),
-    config: Mapping[str, Any] | None = None,
-) -> str:
-    """The document as text: pure ASCII, names kept exactly, what is not finite as null.
-
-    `config` is what the caller knows of the run: the seed, the date, the model's revision, library
-    versions and the like.
-    """
-    tasks = {task_name(summary.group): summary for summary in summaries}
+def results_json(report: Report) -> str:
+    """The document as text: pure ASCII, names kept exactly, what is not finite as null."""
+    tasks = {task_name(summary.group): summary for summary in report.summaries("results")}
+    differences = report.summaries("differences")
     results = {
         "results": {name: _numbers(name, summary) for name, summary in tasks.items()},
         "intervals": {
@@ -42,14 +37,31 @@ def results_json(
         "configs": {name: _config(summary.group) for name, summary in tasks.items()},
         "versions": dict.fromkeys(tasks, TASK_VERSION),
         "n-samples": {
-            name: {"original": one.examples + one.failed, "effective": one.examples}
-            for name, one in tasks.items()
+            name: {"original": row.examples + row.failed, "effective": row.examples}
+            for name, row in tasks.items()
         },
         "higher_is_better": {name: dict.fromkeys(MEASURES, False) for name in tasks},
-        "config": dict(config or {}),
+        "config": {
+            "runs": [*map(_facts, report.runs)],
+            "bootstrap": asdict(report.resampling),
+            "baseline": report.baseline,
+            "aggregation": "mean NLL over examples, then the exponential",
+        },
         "unmask_version": __version__,
     }
     return json.dumps(results, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _facts(run: EvaluationRun) -> dict[str, Any]:
+    return {
+        "plan": run.job.to_dict(),
+        "plan_sha256": run.job.digest,
+        "examples_not_done": run.missing,
+        "examples_failed": len(run.failed),
+        "seconds": run.seconds,
+        "computed_by": run.values("software"),
+        "devices": run.values("device"),
+    }
 
 
 def task_name(group: Group) -> str:

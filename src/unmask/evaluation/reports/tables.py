@@ -140,8 +140,8 @@ def report_table(
     groups = [summary.group for summary in summaries]
     columns: dict[str, list[Cell]] = {
         **{field: [getattr(group, field) for group in groups] for field in Group._fields},
-        **{title: [getattr(one, field) for one in summaries] for title, field in facts.items()},
-        **{NAMES[measure]: [one[measure] for one in summaries] for measure in measures},
+        **{title: [getattr(row, field) for row in summaries] for title, field in facts.items()},
+        **{NAMES[measure]: [row[measure] for row in summaries] for measure in measures},
     }
     paper: dict[str, list[Cell]] = {
         f"{NAMES[measure]}, paper": [published(group, measure) for group in groups]
@@ -178,10 +178,9 @@ def _notes(
 ) -> tuple[str, ...]:
     """The sentences below a table: those that hold for it."""
     is_results, groups = name == "results", [summary.group for summary in summaries]
+    models = {group.model for group in groups}
     # a pair, so that no model without a vocabulary is taken for the name of one
-    distinct = {
-        (one.model in vocabularies, vocabularies.get(one.model, one.model)) for one in groups
-    }
+    distinct = {(model in vocabularies, vocabularies.get(model, model)) for model in models}
     is_sketched = any(group.support == SKETCHED_VOCABULARY for group in groups)
     holds = {
         "Means are over examples, and lower is better.": is_results,
