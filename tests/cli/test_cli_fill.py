@@ -13,8 +13,7 @@ from contextlib import contextmanager
 import killable
 import pytest
 from counted_rows import counted_rows
-from tiny_tokenizers import ODD, PIECES, SPECIAL, save_bert
-from transformers import BertModel
+from tiny_tokenizers import ODD, PIECES, save_bert
 
 from unmask.cli import main
 from unmask.constructions import CONSTRUCTIONS
@@ -53,15 +52,6 @@ def test_json_holds_what_python_returns(results, lm):
         assert fill["token_str"] == [PIECES[token] for token in fill["token"]]
 
 
-def test_json_of_one_blank_is_like_fill_mask(results):
-    shown = results(ONE, "--support", "cat,dog")
-    assert shown["blanks"] == 1
-    (best, other) = shown["results"]["mlm"]["fills"]
-    assert best["score"] + other["score"] == pytest.approx(1)
-    assert best["token"] == PIECES.index(best["token_str"])
-    assert best["sequence"] == f"the {best['token_str']} sat."
-
-
 @pytest.mark.slow
 def test_blanks_by_span_and_by_index(fill, results):
     masked = fill("the [MASK] sat on the [MASK].")[0]
@@ -91,35 +81,6 @@ def test_a_stdin_that_holds_no_text(stdin, sentence, folder, capsys, monkeypatch
     out, err = capsys.readouterr()
     assert (out, len(err.splitlines())) == ("", 1)
     assert sentence in err
-
-
-@pytest.mark.slow
-def test_supports(results):
-    def tokens(*arguments: str) -> set[str]:
-        fills = results(PAIR, "--top", "5000", *arguments)["results"]["log-pool"]["fills"]
-        return {PIECES[token] for fill in fills for token in fill["token"]}
-
-    assert tokens() == set(PIECES)
-    assert tokens("--support", "no-special") == set(PIECES) - set(SPECIAL)
-    assert tokens("--support", "man,woman,cat") == {"man", "woman", "cat"}
-    # one token alone takes a comma: a bare word would be a typo of a named support
-    assert tokens("--support", "man,") == {"man"}
-
-
-@pytest.mark.slow
-def test_supports_by_blank_and_by_number(results, fill):
-    def tokens(*arguments: str) -> list[set[str]]:
-        fills = results(PAIR, "--top", "5000", *arguments)["results"]["log-pool"]["fills"]
-        return [{PIECES[fill["token"][blank]] for fill in fills} for blank in (0, 1)]
-
-    given = tokens("--support", "0=man,woman", "--support", "1=3")
-    assert given[0] == {"man", "woman"}
-    assert len(given[1]) == 3
-    assert not given[1] & set(SPECIAL)
-    # a blank that is not named has the whole vocabulary
-    assert tokens("--support", "1=cat,") == [set(PIECES), {"cat"}]
-    assert [len(axis) for axis in tokens("--support", "4")] == [4, 4]
-    assert fill(PAIR, "--support", "auto")[0] == fill(PAIR)[0]
 
 
 @pytest.mark.slow
@@ -207,20 +168,6 @@ def test_a_terminal_that_cannot_show_a_token_shows_its_escape(folder, monkeypatc
     assert main(["fill", PAIR, "-m", folder, "--support", "日,é", "--quiet"]) == 0
     shown = stdout.buffer.getvalue().decode()
     assert {"\\u65e5", "\\xe9"} <= {row[1] for row in rows(shown)}
-
-
-def test_an_interrupt_is_one_line_and_exit_code_130(folder, capsys, monkeypatch):
-    forward = BertModel.forward
-
-    def interrupted(self, input_ids, **options):
-        # loading tries out three rows; elicitation runs more
-        if len(input_ids) > 3:
-            raise KeyboardInterrupt
-        return forward(self, input_ids, **options)
-
-    monkeypatch.setattr(BertModel, "forward", interrupted)
-    assert main(["fill", PAIR, "-m", folder, "--quiet"]) == 130
-    assert capsys.readouterr() == ("", "unmask: interrupted\n")
 
 
 @contextmanager

@@ -169,32 +169,26 @@ def test_answers_to_a_pipe_are_there_before_the_next_line_is_read(folder, capsys
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
-def test_tables_in_and_out(ending, folder, tmp_path, capsys, lm):
+@pytest.mark.parametrize(
+    ("ending", "target"),
+    [("csv", "parquet"), ("tsv", "csv"), ("jsonl", "tsv"), ("parquet", "jsonl")],
+)
+def test_tables_in_and_out(ending, target, folder, tmp_path, capsys, lm):
     rows = [{"n": "=1", "text": ONE}, {"n": "2", "text": PAIR}]
     if ending == "parquet":
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet")
     else:
         (tmp_path / f"in.{ending}").write_text(written(rows, ["n", "text"], ending))
-    for target in ("csv", "tsv", "jsonl", "parquet"):
-        asked = [
-            "-o",
-            str(tmp_path / f"out.{target}"),
-            "--top",
-            "1",
-            "--quiet",
-            "--method",
-            "orders",
-        ]
-        assert main(["fill", str(tmp_path / f"in.{ending}"), "-m", folder, *asked]) == 0
-        records = records_or_raise(str(tmp_path / f"out.{target}"), None, ["text"])
-        found = [record.row for record in records]
-        assert [(row["n"], row["text"]) for row in found] == [("=1", ONE), ("2", PAIR)]
-        fills = [row["fills"] for row in found]
-        fills = [json.loads(one) if isinstance(one, str) else one for one in fills]
-        assert [one[0]["sequence"] for one in fills] == [
-            lm.fill(text, top=1, method="orders")[0]["sequence"] for text in (ONE, PAIR)
-        ]
+    source, output = str(tmp_path / f"in.{ending}"), str(tmp_path / f"out.{target}")
+    options = ["-o", output, "--top", "1", "--quiet", "--method", "orders"]
+    assert main(["fill", source, "-m", folder, *options]) == 0
+    answers = [record.row for record in records_or_raise(output, None, ["text"])]
+    assert [(row["n"], row["text"]) for row in answers] == [("=1", ONE), ("2", PAIR)]
+    fills = [row["fills"] for row in answers]
+    fills = [json.loads(cell) if isinstance(cell, str) else cell for cell in fills]
+    assert [ranked[0]["sequence"] for ranked in fills] == [
+        lm.fill(text, top=1, method="orders")[0]["sequence"] for text in (ONE, PAIR)
+    ]
     assert not list(tmp_path.glob("*.partial*"))
 
 

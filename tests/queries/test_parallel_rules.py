@@ -85,31 +85,31 @@ def test_every_rule_has_a_name_and_a_function() -> None:
     assert set(RULES) == set(FUNCTIONS)
     for rule, about in RULES.items():
         if about.threshold is None:
-            assert rules.check_rule(rule, None) == 0.0
+            assert rules.checked_rule(rule, None) == (rule, None)
             with pytest.raises(unmask.MethodError, match="has no threshold"):
-                rules.check_rule(rule, 1)
+                rules.checked_rule(rule, 1)
         else:
             if about.default is None:
                 with pytest.raises(unmask.MethodError, match="needs a threshold"):
-                    rules.check_rule(rule, None)
+                    rules.checked_rule(rule, None)
             else:
-                assert rules.check_rule(rule, None) == about.default
+                assert rules.checked_rule(rule, None) == (rule, about.default)
             for bad in (-1, math.nan, "x", True):
                 with pytest.raises(unmask.MethodError, match="takes a threshold from 0"):
-                    rules.check_rule(rule, bad)
+                    rules.checked_rule(rule, bad)
     with pytest.raises(unmask.MethodError, match="no rule 'best'"):
-        rules.check_rule("best", 1)
+        rules.checked_rule("best", 1)
 
 
 def test_a_name_close_to_a_rule_is_named() -> None:
     with pytest.raises(unmask.MethodError, match="did you mean 'entropy-bound'"):
-        rules.check_rule("entropy_bound", 1)
+        rules.checked_rule("entropy_bound", 1)
 
 
 def test_a_function_has_no_threshold() -> None:
-    assert rules.check_rule(rules.surest, None) == 0.0
+    assert rules.checked_rule(rules.surest, None) == (rules.surest, None)
     with pytest.raises(unmask.MethodError, match=r"bind its own with functools\.partial"):
-        rules.check_rule(rules.surest, 1)
+        rules.checked_rule(rules.surest, 1)
 
 
 def test_the_dependence_that_a_rule_reads_must_be_there() -> None:

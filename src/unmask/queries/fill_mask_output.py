@@ -43,13 +43,13 @@ def of_words(tokenizer: Tokenizer, fills: Sequence[WordFill], method: str) -> li
     results = []
     for fill in fills:
         ids = [list(word.ids) for word in fill.words]
-        tokens = [one[0] if len(one) == 1 else one for one in ids]
-        text = sequence(tokenizer, fill.cloze, [i for one in ids for i in one])
+        tokens = [word[0] if len(word) == 1 else word for word in ids]
+        text = sequence(tokenizer, fill.cloze, [i for word in ids for i in word])
         results.append(
             {
                 **_result(tokenizer, tokens, fill.log_prob + fill.log_prior, text, method),
                 "word": _single([word.word for word in fill.words]),
-                "pieces": _single([len(one) for one in ids]),
+                "pieces": _single([len(word) for word in ids]),
                 "log_prob_given_pieces": fill.log_prob,
                 "log_prior_of_pieces": fill.log_prior,
             }
@@ -65,7 +65,7 @@ def sequence(tokenizer: Tokenizer, cloze: Cloze, tokens: Sequence[int]) -> str:
 def _result(
     tokenizer: Tokenizer, tokens: list[Any], log_prob: float, text: str, method: str
 ) -> dict[str, Any]:
-    texts = [tokenizer.decode(one if isinstance(one, list) else [one]) for one in tokens]
+    texts = [tokenizer.decode(ids if isinstance(ids, list) else [ids]) for ids in tokens]
     return {
         # a probability, which is 0.0 where it is too small for a float
         "score": math.exp(log_prob),

@@ -37,3 +37,22 @@ def piece_prior(text: str, name: str) -> str | dict[int, float]:
             f"{name} takes uniform, or numbers of pieces with their probabilities, as "
             f"1=0.8,2=0.2, not {quoted(text)}"
         ) from None
+
+
+def field_value(name: str, value: object) -> object:
+    """A value of JSON, or the text of a cell, which is read as an option is."""
+    if isinstance(value, dict):
+        # the keys of JSON are strings, those of blanks and pieces numbers
+        return {int(k) if re.fullmatch("[0-9]{1,9}", k) else k: v for k, v in value.items()}
+    if not isinstance(value, str):
+        return value
+    match name:
+        case "blanks":
+            return [blank(value)]
+        case "piece_prior":
+            return piece_prior(value, name)
+        case "support":
+            return candidates(value)
+        case "targets":
+            return [word.strip() for word in value.split(",")]
+    return value

@@ -6,11 +6,12 @@ from typing import Any
 
 from unmask.errors import UnmaskError
 from unmask.jobs.kinds import Kind, Work
-from unmask.jobs.kinds.fill import field_value, read_text
+from unmask.jobs.kinds.fill import read_text
 from unmask.language_model import LanguageModel
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
 from unmask.text.pieces import one_blank_for_each
+from unmask.text.typed import field_value
 
 _OPTIONS = ("rule", "threshold", "passes", "draw", "seed", "support")
 

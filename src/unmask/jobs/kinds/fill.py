@@ -1,7 +1,6 @@
 """`fill`: the likeliest fills of every text."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +16,7 @@ from unmask.settings import Settings
 from unmask.tables.proposals import resolved
 from unmask.text.cloze import Cloze
 from unmask.text.pieces import one_blank_for_each
-from unmask.text.typed import blank, candidates, piece_prior
+from unmask.text.typed import field_value
 
 # all constructions that can be computed
 ALL = "all"
@@ -194,22 +193,3 @@ def read_text(lm: LanguageModel, text: object, blanks: Any) -> Cloze:
     if not isinstance(text, str):
         raise ClozeError(f"its field 'text' is a string, not {quoted(text)}")
     return lm.cloze(text, blanks=blanks)
-
-
-def field_value(name: str, value: object) -> object:
-    """A value of JSON, or the text of a cell, which is read as an option is."""
-    if isinstance(value, dict):
-        # the keys of JSON are strings, those of blanks and pieces numbers
-        return {int(k) if re.fullmatch("[0-9]{1,9}", k) else k: v for k, v in value.items()}
-    if not isinstance(value, str):
-        return value
-    match name:
-        case "blanks":
-            return [blank(value)]
-        case "piece_prior":
-            return piece_prior(value, name)
-        case "support":
-            return candidates(value)
-        case "targets":
-            return [word.strip() for word in value.split(",")]
-    return value

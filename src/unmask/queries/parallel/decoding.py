@@ -22,7 +22,6 @@ from unmask.errors import ModelError
 from unmask.lazy import computed_once
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes, RowReader
-from unmask.names import RULES
 from unmask.queries.dependence.dependence_map import Place
 from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import MapOptions, MapQuestion
@@ -60,7 +59,7 @@ class Predictor(Protocol):
 
     @property
     def reads_attention(self) -> bool:
-        """Whether a pass has to show its attention weights."""
+        """True if a pass has to show its attention weights."""
         ...
 
     def predict(self, inside: Inside, log_probs: Tensor, positions: Tensor) -> Tensor:
@@ -70,14 +69,13 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Decoding:
-    """How a text is filled: a rule with its threshold, what its blanks hold, whether tokens are
-    drawn, from which seed, and for the rule `head` the dependence head.
+    """A rule with its threshold, the tokens of blanks, and for the rule `head` the dependence head.
 
     A rule is the name of a built-in one, or a function of one step, which has no threshold.
     """
 
     rule: str | Rule
-    threshold: float
+    threshold: float | None
     support: Support
     draw: bool = False
     seed: int = 0
@@ -85,17 +83,12 @@ class Decoding:
 
     @computed_once
     def hands_attention(self) -> bool:
-        """Whether the rule is a function that asks for the attention between blanks."""
+        """True if the rule is a function that asks for the attention between blanks."""
         return not isinstance(self.rule, str) and asks_for_attention(self.rule)
 
     @property
-    def has_threshold(self) -> bool:
-        """Whether the rule has a threshold."""
-        return isinstance(self.rule, str) and RULES[self.rule].threshold is not None
-
-    @property
     def reads_attention(self) -> bool:
-        """Whether a pass has to show its attention weights."""
+        """True if a pass has to show its attention weights."""
         return self.hands_attention or (self.head is not None and self.head.reads_attention)
 
     def choice(self, step: Step, attention: Tensor | None) -> list[int]:
@@ -115,8 +108,8 @@ class Filling:
     the sum of the log-probabilities that the tokens had when they were filled in.
     """
 
-    def __init__(self, text: BlankedText, how: Decoding) -> None:
-        self.text, self.how, count = text, how, len(text.positions)
+    def __init__(self, text: BlankedText, decoding: Decoding) -> None:
+        self.text, self.decoding, count = text, decoding, len(text.positions)
         self.ids, self.left, self.tokens = list(text.ids), list(range(count)), [0] * count
         self.steps: list[tuple[int, ...]] = []
         self.log_prob, self.forward_passes = 0.0, 0
@@ -124,8 +117,8 @@ class Filling:
         self.before: Tensor | None = None
         self.measured: Tensor | None = None
         self._key = crc32(np.array(text.ids, dtype=np.int64).tobytes())
-        draw = np.random.default_rng([how.seed, self._key, 0])
-        self._uniforms = draw.random(count).tolist() if how.draw else None
+        draw = np.random.default_rng([decoding.seed, self._key, 0])
+        self._uniforms = draw.random(count).tolist() if decoding.draw else None
 
     def masked(self) -> BlankedText:
         """The text with the blanks that are left to fill."""
@@ -133,20 +126,20 @@ class Filling:
         return BlankedText(tuple(self.ids), positions)
 
     def step(self, log_probs: Tensor, predicted: Tensor | None) -> Step:
-        """What is known before the next step."""
-        generator = np.random.default_rng([self.how.seed, self._key, 1, len(self.left)])
+        """The open blanks before the next step."""
+        generator = np.random.default_rng([self.decoding.seed, self._key, 1, len(self.left)])
         dependence = predicted if self.measured is None else self.measured
         return Step(log_probs, self.before, generator, dependence)
 
     def decide(self, step: Step, attention: Tensor | None) -> Callable[[], None]:
-        """How to fill what is filled now; changes nothing, so that a batch may be tried again."""
-        chosen = self.how.choice(step, attention)
-        tokens = [self._token(number, step) for number in chosen]
-        rest = sorted(set(range(len(self.left))) - set(chosen))
+        """A function that fills the next blanks: a batch may fail and be tried again before."""
+        blanks = self.decoding.choice(step, attention)
+        tokens = [self._token(blank, step) for blank in blanks]
+        rest = sorted(set(range(len(self.left))) - set(blanks))
         # predictions are kept only where they are read again
-        before = None if isinstance(self.how.rule, str) else step.log_probs[rest]
-        log_prob = float(step.log_probs[chosen, tokens].sum())
-        return partial(self._fill, [self.left[n] for n in chosen], tokens, log_prob, before)
+        before = None if isinstance(self.decoding.rule, str) else step.log_probs[rest]
+        log_prob = float(step.log_probs[blanks, tokens].sum())
+        return partial(self._fill, [self.left[n] for n in blanks], tokens, log_prob, before)
 
     def _token(self, number: int, step: Step) -> int:
         if self._uniforms is None:
@@ -161,7 +154,7 @@ class Filling:
     ) -> None:
         for blank, token in zip(blanks, tokens, strict=True):
             self.tokens[blank] = token
-            self.ids[self.text.positions[blank]] = int(self.how.support.ids[token])
+            self.ids[self.text.positions[blank]] = int(self.decoding.support.ids[token])
         self.steps.append(tuple(blanks))
         self.left = [blank for blank in self.left if blank not in blanks]
         self.before, self.measured = before, None
@@ -170,37 +163,39 @@ class Filling:
 
 
 def fill_blanked(
-    reader: RowReader, texts: Sequence[BlankedText], hows: Sequence[Decoding]
+    reader: RowReader, texts: Sequence[BlankedText], decodings: Sequence[Decoding]
 ) -> list[Filling]:
     """Every text filled as its decoding says, in the order given; all have one support."""
-    fillings = [Filling(text, how) for text, how in zip(texts, hows, strict=True)]
-    outcomes = Outcomes.of(reader.model, hows[0].support) if hows else None
+    fillings = [Filling(*pair) for pair in zip(texts, decodings, strict=True)]
+    outcomes = Outcomes.of(reader.model, decodings[0].support) if decodings else None
     while outcomes and (unfinished := [filling for filling in fillings if filling.left]):
         _fill_step(reader, unfinished, outcomes)
     return fillings
 
 
-def _fill_step(reader: RowReader, some: Sequence[Filling], outcomes: Outcomes) -> None:
-    alike: dict[BlankedText, list[Filling]] = {}
-    for filling in some:
-        alike.setdefault(filling.masked(), []).append(filling)
-    members, decided = list(alike.values()), dict[int, list[Callable[[], None]]]()
-    _measure(reader, alike)
+def _fill_step(reader: RowReader, fillings: Sequence[Filling], outcomes: Outcomes) -> None:
+    by_text: dict[BlankedText, list[Filling]] = {}
+    for filling in fillings:
+        by_text.setdefault(filling.masked(), []).append(filling)
+    groups, decided = list(by_text.values()), dict[int, list[Callable[[], None]]]()
+    _measure(reader, by_text)
 
     def use(numbers: Sequence[int], inside: Inside, log_probs: Tensor, positions: Tensor) -> None:
-        rows = [members[number] for number in numbers]
+        rows = [groups[number] for number in numbers]
         for number, row, steps in zip(
             numbers, rows, _steps(rows, inside, log_probs, positions), strict=True
         ):
-            decided[number] = [one.decide(*step) for one, step in zip(row, steps, strict=True)]
+            pairs = zip(row, steps, strict=True)
+            decided[number] = [filling.decide(*step) for filling, step in pairs]
 
+    decodings = [filling.decoding for filling in fillings]
     each_masked(
         reader,
-        [(text.ids, text.positions) for text in alike],
+        [(text.ids, text.positions) for text in by_text],
         outcomes,
         use,
-        inside=any(filling.how.rule == "head" or filling.how.hands_attention for filling in some),
-        attention=any(filling.how.reads_attention for filling in some),
+        inside=any(each.rule == "head" or each.hands_attention for each in decodings),
+        attention=any(each.reads_attention for each in decodings),
     )
     for fill in itertools.chain.from_iterable(decided.values()):
         fill()
@@ -209,15 +204,15 @@ def _fill_step(reader: RowReader, some: Sequence[Filling], outcomes: Outcomes) -
 def _steps(
     rows: Sequence[Sequence[Filling]], inside: Inside, log_probs: Tensor, positions: Tensor
 ) -> Iterator[list[tuple[Step, Tensor | None]]]:
-    """The step of every text of some rows, with its attention; all of them have one head."""
-    hows = [filling.how for row in rows for filling in row]
-    head = next((how.head for how in hows if how.head is not None), None)
+    """The step of every text of each row, with its attention; all of them have one head."""
+    decodings = [filling.decoding for row in rows for filling in row]
+    head = next((each.head for each in decodings if each.head is not None), None)
     bits = None if head is None else head.predict(inside, log_probs, positions)
-    weights = mean_attention(inside) if any(how.hands_attention for how in hows) else None
+    weights = mean_attention(inside) if any(each.hands_attention for each in decodings) else None
     for number, row in enumerate(rows):
         count = len(row[0].left)
         predicted, attention = (
-            None if one is None else one[number, :count, :count] for one in (bits, weights)
+            None if table is None else table[number, :count, :count] for table in (bits, weights)
         )
         yield [(filling.step(log_probs[number, :count], predicted), attention) for filling in row]
 
@@ -230,20 +225,20 @@ def mean_attention(inside: Inside) -> Float[Tensor, "rows blanks blanks"]:
     return torch.maximum(mean, mean.mT)
 
 
-def _measure(reader: RowReader, alike: Mapping[BlankedText, Sequence[Filling]]) -> None:
+def _measure(reader: RowReader, by_text: Mapping[BlankedText, Sequence[Filling]]) -> None:
     """The mutual information of all blanks that are left, in forward passes of their own."""
-    asking = {
-        text: some
-        for text, row in alike.items()
-        if (some := [one for one in row if one.how.rule == "mutual-information"])
+    measured = {
+        text: fillings
+        for text, group in by_text.items()
+        if (fillings := [each for each in group if each.decoding.rule == "mutual-information"])
         and len(text.positions) > 1
     }
-    if not asking:
+    if not measured:
         return
-    (first, *_), *_ = asking.values()
-    options = MapOptions("mutual-information", first.how.support, SAMPLES_PER_STEP)
-    results = by_information(reader, [text.question() for text in asking], options)
-    for some, result in zip(asking.values(), results, strict=True):
-        for filling in some:
+    (first, *_), *_ = measured.values()
+    options = MapOptions("mutual-information", first.decoding.support, SAMPLES_PER_STEP)
+    results = by_information(reader, [text.question() for text in measured], options)
+    for fillings, result in zip(measured.values(), results, strict=True):
+        for filling in fillings:
             filling.measured = result.values
             filling.forward_passes += result.forward_passes

@@ -1,4 +1,4 @@
-"""What a pass shows of every two blanks, beside its predictions: the inputs of a dependence head.
+"""Features of every two blanks, from one forward pass: the inputs of a dependence head.
 
 Per pair: the logarithm of the attention between the two in every layer and head, the mean and the
 larger of both directions; the smaller and the larger entropy and confidence; how near they are; the
@@ -36,8 +36,8 @@ def pair_features(
     parts: list[Tensor] = []
     if inside.attention is not None:
         weights = inside.attention.flatten(1, 2).cpu().clamp(min=_LEAST)
-        one, other = weights[:, :, first, second], weights[:, :, second, first]
-        parts += [((one + other) / 2).log_().mT, torch.maximum(one, other).log_().mT]
+        there, back = weights[:, :, first, second], weights[:, :, second, first]
+        parts += [((there + back) / 2).log_().mT, torch.maximum(there, back).log_().mT]
     narrow = log_probs.float()
     probabilities = narrow.exp()
     # a product of matrices takes four times as long, and a product of all numbers their memory

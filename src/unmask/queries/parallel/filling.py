@@ -60,10 +60,12 @@ def decoded(
         names = tuple(support.names[place] for place in filling.tokens)
         fill, blanks = Fill(names, ids, filling.log_prob), replace(cloze, gold=None)
         (result,) = fill_mask_output.of_tokens(lm.tokenizer, blanks, [fill], "decode")
-        has_bound = decoding.has_threshold and decoding.threshold < math.inf
-        result["rule"] = rule_name(decoding.rule)
-        result["threshold"] = decoding.threshold if has_bound else None
-        result["groups"] = list(filling.steps)
-        result["forward_passes"] = filling.forward_passes
-        results.append(result)
+        steps = {
+            "rule": rule_name(decoding.rule),
+            # JSON has no infinity: the bound of a head that may fill all blanks at once
+            "threshold": None if decoding.threshold == math.inf else decoding.threshold,
+            "groups": filling.steps,
+            "forward_passes": filling.forward_passes,
+        }
+        results.append(result | steps)
     return results

@@ -81,7 +81,7 @@ class DependenceHead:
             texts: Whole texts of the kind that will be filled, without mask tokens.
             sentences: At most so many of them, drawn from all.
             samples: How many tokens are tried at a place.
-            attention: Whether it reads attention weights, for which the model runs unfused.
+            attention: Read attention weights, for which the model runs unfused.
             support: Tokens that all blanks range over.
             seed: Seed of everything that is drawn.
             settings: How to run the model: batch size, memory limit, progress.
@@ -146,7 +146,7 @@ class DependenceHead:
 
     @property
     def reads_attention(self) -> bool:
-        """Whether a pass has to show its attention weights."""
+        """True if a pass has to show its attention weights."""
         return bool(self.facts["features"]["attention"])
 
     def bits(self, features: Float[Tensor, "*pairs features"]) -> Float[Tensor, "*pairs"]:
@@ -229,9 +229,9 @@ class DependenceHead:
 
     def check(self, model: MaskedLM, name: str) -> None:
         """Reject a model that this head was not trained for."""
-        own, here = self.facts["probe"], probe(model)
-        if len(own) != len(here) or any(
-            abs(one - other) > _PROBE_ROUNDING for one, other in zip(own, here, strict=True)
+        expected, measured = self.facts["probe"], probe(model)
+        if len(expected) != len(measured) or any(
+            abs(a - b) > _PROBE_ROUNDING for a, b in zip(expected, measured, strict=True)
         ):
             raise ModelError(
                 f"the dependence head of {quoted(name)} was trained for other weights; train it "
@@ -263,7 +263,7 @@ def probe(model: MaskedLM) -> list[float]:
 
 
 def place_of(name: str) -> Path:
-    """Where the head of a model is: in its folder, otherwise in the user's cache."""
+    """The file of a model's head: in its folder, otherwise in the user's cache."""
     folder = Path(name).expanduser()
     if folder.is_dir():
         return folder / FILE

@@ -25,22 +25,25 @@ def measured_by(head: DependenceHead) -> MeasureMaps:
 def _by_head(
     head: DependenceHead, reader: RowReader, questions: Sequence[MapQuestion], options: MapOptions
 ) -> list[MeasuredMap]:
-    together = options.openings(questions)
-    tables = [torch.zeros((len(one.places),) * 2, dtype=torch.float64) for one in questions]
+    openings = options.openings(questions)
+    tables = [torch.zeros((len(each.places),) * 2, dtype=torch.float64) for each in questions]
 
     def use(rows: Sequence[int], inside: Inside, log_probs: Tensor, positions: Tensor) -> None:
         predicted = head.predict(inside, log_probs, positions)
         for row, bits in zip(rows, predicted, strict=True):
-            number, some = together[row]
-            places = torch.tensor([n for n in some for _ in questions[number].places[n].positions])
+            number, masked = openings[row]
+            places = torch.tensor(
+                [n for n in masked for _ in questions[number].places[n].positions]
+            )
             size = len(places)
             tables[number].index_put_(
                 (places[:, None], places), bits[:size, :size], accumulate=True
             )
 
-    masked = [_masked(questions[number], some, reader.model.mask_id) for number, some in together]
+    mask_id = reader.model.mask_id
+    rows = [_masked(questions[number], masked, mask_id) for number, masked in openings]
     outcomes = Outcomes.of(reader.model, options.support)
-    each_masked(reader, masked, outcomes, use, attention=head.reads_attention)
+    each_masked(reader, rows, outcomes, use, attention=head.reads_attention)
     return [
         MeasuredMap(options.within(question, table), options.forward_passes(question))
         for question, table in zip(questions, tables, strict=True)
@@ -48,8 +51,8 @@ def _by_head(
 
 
 def _masked(
-    question: MapQuestion, some: Sequence[int], mask_id: int
+    question: MapQuestion, masked: Sequence[int], mask_id: int
 ) -> tuple[list[int], list[int]]:
-    """The text with some of its places masked, and their positions."""
-    positions = [position for n in some for position in question.places[n].positions]
+    """The text with these of its places masked, and their positions."""
+    positions = [position for n in masked for position in question.places[n].positions]
     return [mask_id if n in positions else t for n, t in enumerate(question.ids)], positions

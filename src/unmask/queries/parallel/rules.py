@@ -1,4 +1,4 @@
-"""Which blanks of a text are filled in the same step: rules of parallel decoding, as functions.
+"""Rules of parallel decoding, as functions: they decide which blanks are filled in the same step.
 
 A rule reads what one forward pass says of the blanks that are still open, and returns some of them,
 by their numbers in that pass, never none: the surest at least. Surest is the blank whose likeliest
@@ -32,7 +32,7 @@ from unmask.printable import quoted
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What is known of the blanks that are still open, before one step fills some of them.
+    """The blanks that are still open, before one step fills some of them.
 
     Attributes:
         log_probs: A row per open blank, in the order of the text: log-probabilities over the
@@ -72,24 +72,24 @@ Rule = Callable[..., Sequence[int]]
 # --- one at a time, and all at once ------------------------------------------------------------
 
 
-def surest(step: Step, _: float) -> list[int]:
+def surest(step: Step, _: object) -> list[int]:
     """One at a time, the surest first."""
     return step.surest_first[:1]
 
 
-def left_to_right(_: Step, __: float) -> list[int]:
+def left_to_right(_: Step, __: object) -> list[int]:
     """One at a time, in the order of the blanks."""
     return [0]
 
 
-def margin(step: Step, _: float) -> list[int]:
+def margin(step: Step, _: object) -> list[int]:
     """One at a time, first the blank whose likeliest token is furthest ahead of the second."""
     largest = step.log_probs.topk(min(2, step.log_probs.shape[1]), dim=1).values.exp()
     ahead = largest[:, 0] - (largest[:, 1] if largest.shape[1] > 1 else 0.0)
     return [int(ahead.argmax())]
 
 
-def all_at_once(step: Step, _: float) -> list[int]:
+def all_at_once(step: Step, _: object) -> list[int]:
     """All blanks in one step."""
     return list(step.surest_first)
 
@@ -134,7 +134,7 @@ def dependence(step: Step, threshold: float) -> list[int]:
     return blanks
 
 
-FUNCTIONS: dict[str, Callable[[Step, float], list[int]]] = {
+FUNCTIONS: dict[str, Callable[[Step, Any], list[int]]] = {
     "surest": surest,
     "left-to-right": left_to_right,
     "margin": margin,
@@ -146,54 +146,46 @@ FUNCTIONS: dict[str, Callable[[Step, float], list[int]]] = {
 }
 
 
-def check_passes(passes: object) -> float:
-    """A number of forward passes per text, from 1."""
-    number = real_number(passes)
-    if number is None or not 1 <= number < math.inf:
-        raise UnmaskError(f"passes is a number of forward passes from 1, not {quoted(passes)}")
-    return number
+def checked_rule(
+    rule: Any, threshold: object, passes: object = None
+) -> tuple[str | Rule, float | None]:
+    """A rule, the default one for None, and its threshold; None if it has none.
 
-
-def checked_rule(rule: Any, threshold: object, passes: object) -> tuple[str | Rule, float]:
-    """The rule that was asked for, or the default one, and its threshold; 0 if it has none."""
-    if passes is None:
-        named = DEFAULT_RULE if rule is None else rule
-        return named, check_rule(named, threshold)
-    if rule not in (None, "head") or threshold is not None:
-        raise MethodError(
-            "passes chooses the threshold of the rule head; give no threshold and no other rule"
-        )
-    check_passes(passes)
-    return "head", 0.0
-
-
-def check_rule(rule: object, threshold: object) -> float:
-    """The threshold of a rule as a number; 0 for a rule that has none."""
+    With `passes` it is "head", whose threshold then depends on the number of blanks.
+    """
+    if passes is not None:
+        count = real_number(passes)
+        if count is None or not 1 <= count < math.inf:
+            raise UnmaskError(f"passes is a number of forward passes from 1, not {quoted(passes)}")
+        if rule not in (None, "head") or threshold is not None:
+            raise MethodError(
+                "passes chooses the threshold of the rule head; give no threshold and no other rule"
+            )
+        return "head", None
     if callable(rule):
         if threshold is not None:
             raise MethodError(
                 "a rule that is a function has no threshold; bind its own with functools.partial"
             )
-        return 0.0
-    if not isinstance(rule, str) or rule not in RULES:
-        near = difflib.get_close_matches(str(rule), RULES, n=1)
+        return rule, None
+    name = DEFAULT_RULE if rule is None else rule
+    if not isinstance(name, str) or name not in RULES:
+        near = difflib.get_close_matches(str(name), RULES, n=1)
         hint = f"did you mean {quoted(near[0])}? Rules" if near else "rules"
-        raise MethodError(f"no rule {quoted(rule)}; {hint}: {', '.join(RULES)}")
-    meaning, _, default = RULES[rule]
-    if meaning is None:
-        if threshold is not None:
-            raise MethodError(f"the rule {rule} has no threshold")
-        return 0.0
+        raise MethodError(f"no rule {quoted(name)}; {hint}: {', '.join(RULES)}")
+    unit, _, default = RULES[name]
     if threshold is None:
-        if default is None:
-            raise MethodError(f"the rule {rule} needs a threshold: {meaning}")
-        return default
+        if unit is not None and default is None:
+            raise MethodError(f"the rule {name} needs a threshold: {unit}")
+        return name, default
+    if unit is None:
+        raise MethodError(f"the rule {name} has no threshold")
     number = real_number(threshold)
     if number is None or math.isnan(number) or number < 0:
         raise MethodError(
-            f"the rule {rule} takes a threshold from 0 ({meaning}), not {quoted(threshold)}"
+            f"the rule {name} takes a threshold from 0 ({unit}), not {quoted(threshold)}"
         )
-    return number
+    return name, number
 
 
 def rule_name(rule: str | Rule) -> str:
@@ -205,7 +197,7 @@ def rule_name(rule: str | Rule) -> str:
 
 
 def asks_for_attention(rule: Rule) -> bool:
-    """Whether a function has a parameter `attention`."""
+    """True for a function that has a parameter `attention`."""
     try:
         return "attention" in inspect.signature(rule).parameters
     except (TypeError, ValueError):  # functions of compiled modules show none
@@ -217,8 +209,8 @@ def own_choice(rule: Rule, step: Step, attention: Tensor | None) -> list[int]:
     answer = rule(step) if attention is None else rule(step, attention=attention)
     count = len(step.log_probs)
     listed: object = answer.tolist() if hasattr(answer, "tolist") else answer
-    blanks = [whole_number(one) for one in listed] if isinstance(listed, Sequence) else []
-    places = [one for one in blanks if one is not None and 0 <= one < count]
+    blanks = [whole_number(blank) for blank in listed] if isinstance(listed, Sequence) else []
+    places = [blank for blank in blanks if blank is not None and 0 <= blank < count]
     if not places or len(set(places)) != len(blanks):
         raise MethodError(
             f"the rule {quoted(rule_name(rule))} returned {quoted(answer)} for {count} open "

@@ -73,12 +73,12 @@ def masked_texts(
         count = int(draw.choice(fitting))
         if draw.random() < 1 / 3:
             start = int(draw.integers(len(places) - count + 1))
-            chosen = places[start : start + count]
+            blanks = places[start : start + count]
         else:
-            chosen = sorted(draw.choice(places, count, replace=False).tolist())
-        for place in chosen:
+            blanks = sorted(draw.choice(places, count, replace=False).tolist())
+        for place in blanks:
             ids[place] = mask
-        masked.append(BlankedText(tuple(ids), tuple(chosen)))
+        masked.append(BlankedText(tuple(ids), tuple(blanks)))
     return masked
 
 
@@ -100,9 +100,9 @@ def labelled_pairs(
         groups.update(feature_groups(inside))
         for row, number in enumerate(numbers):
             count = len(texts[number].positions)
-            one, only = inside.part(slice(row, row + 1), count), slice(row, row + 1)
+            only = slice(row, row + 1)
             (features[number],) = pair_features(
-                one, log_probs[only, :count], positions[only, :count]
+                inside.part(only, count), log_probs[only, :count], positions[only, :count]
             )
 
     with reader.counted("training the dependence head"):
@@ -141,11 +141,11 @@ def fit(
         inputs = ((features - mean) / deviation).clone()
         optimizer = torch.optim.AdamW(network.parameters(), lr=_RATE, weight_decay=0.01)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-        chosen, best, kept = learnt.nonzero()[:, 0], math.inf, dict[str, Tensor]()
+        rows, best, weights = learnt.nonzero()[:, 0], math.inf, dict[str, Tensor]()
         for step in range(1, steps + 1):
-            some = chosen[torch.randint(len(chosen), (_PAIRS_PER_STEP,), generator=draw)]
-            gap = network(inputs[some])[:, 0] - target[some]
-            loss = (weight[some] * gap**2).sum() / weight[some].sum()
+            batch = rows[torch.randint(len(rows), (_PAIRS_PER_STEP,), generator=draw)]
+            gap = network(inputs[batch])[:, 0] - target[batch]
+            loss = (weight[batch] * gap**2).sum() / weight[batch].sum()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -156,9 +156,9 @@ def fit(
                     now = float((weight[held_out] * far**2).sum() / weight[held_out].sum())
                 if now < best:
                     best = now
-                    kept = {n: p.detach().clone() for n, p in network.state_dict().items()}
+                    weights = {n: p.detach().clone() for n, p in network.state_dict().items()}
     layers = {
-        f"{part}{n}": kept[f"{2 * n}.{part}"] for part in ("weight", "bias") for n in range(3)
+        f"{part}{n}": weights[f"{2 * n}.{part}"] for part in ("weight", "bias") for n in range(3)
     }
     return {**layers, "mean": mean, "deviation": deviation}
 
@@ -209,17 +209,17 @@ def counted_passes(
 ) -> dict[str, Any]:
     """Mean passes per text by the number of blanks and the bound, on the last texts."""
     limit = min(_COUNTED_TEXTS, max(1, learnt_from // 10))
-    hows = [Decoding("head", bound, support, head=head) for bound in BOUNDS]
+    decodings = [Decoding("head", bound, support, head=head) for bound in BOUNDS]
     table = list[list[float]]()
     for count in COUNTS:
         masked = masked_texts(lm, reversed(texts), counts=(count,), seed=seed + 1, limit=limit)
-        every = [(text, how) for how in hows for text in masked]
-        filled = (
-            fill_blanked(RowReader(lm.model, settings), *zip(*every, strict=True)) if every else []
+        pairs = [(text, decoding) for decoding in decodings for text in masked]
+        fillings = (
+            fill_blanked(RowReader(lm.model, settings), *zip(*pairs, strict=True)) if pairs else []
         )
         # without texts that are long enough: one blank per pass
-        taken = np.array([one.forward_passes for one in filled] or [count] * len(hows))
+        passes = [filling.forward_passes for filling in fillings] or [count] * len(BOUNDS)
         # a larger bound takes no more passes except by chance
-        means = taken.reshape(len(hows), -1).mean(axis=1).round(3)
+        means = np.array(passes).reshape(len(BOUNDS), -1).mean(axis=1).round(3)
         table.append(np.minimum.accumulate(means).tolist())
     return {"bounds": list(BOUNDS), "blanks": list(COUNTS), "passes": table}
