@@ -49,22 +49,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     warnings.showwarning = _warn_once()
     _escape_what_stdout_cannot_encode()
-    given = sys.argv[1:] if arguments is None else arguments
-    parser = _parser(given[0] if given else "")
-    if not given:
+    words = sys.argv[1:] if arguments is None else arguments
+    parser = _parser(words[0] if words else "")
+    if not words:
         parser.print_help()
         return 0
-    if given[0] not in _COMMANDS and not given[0].startswith("-"):
-        near = difflib.get_close_matches(given[0], _COMMANDS, n=1)
+    if words[0] not in _COMMANDS and not words[0].startswith("-"):
+        near = difflib.get_close_matches(words[0], _COMMANDS, n=1)
         hint = f"did you mean {quoted(near[0])}? Commands" if near else "commands"
-        options.say(f"no command {quoted(given[0])}; {hint}: {', '.join(_COMMANDS)}")
+        options.say(f"no command {quoted(words[0])}; {hint}: {', '.join(_COMMANDS)}")
         return 2
-    chosen, unknown = parser.parse_known_args(given)
+    namespace, unknown = parser.parse_known_args(words)
     if unknown:
-        options.say(_hint(chosen.command, unknown[0]))
+        options.say(_hint(namespace.command, unknown[0]))
         return 2
     try:
-        code = value(_COMMANDS[chosen.command], vars(chosen)).run()
+        code = value(_COMMANDS[namespace.command], vars(namespace)).run()
         if sys.stdout is not None:
             # here, where a closed pipe is caught below; at exit it would be a traceback
             sys.stdout.flush()
@@ -109,10 +109,11 @@ def _hint(command: str, unknown: str) -> str:
     """What to give in place of an argument that a command does not take."""
     if not unknown.startswith("-"):
         return f"{command} takes no further argument {quoted(unknown)}"
-    name, flags = unknown.partition("=")[0], [one.flag for one in declared(_COMMANDS[command])]
+    name, flags = unknown.partition("=")[0], [entry.flag for entry in declared(_COMMANDS[command])]
     hint = _GUESSES.get(name.lstrip("-"), ())
     if not isinstance(hint, str):
-        meant = [one for one in hint if one in flags] or difflib.get_close_matches(name, flags, n=1)
+        near = difflib.get_close_matches(name, flags, n=1)
+        meant = [flag for flag in hint if flag in flags] or near
         listed = f"unmask {command} --help lists its options"
         hint = f"did you mean {' or '.join(meant)}?" if meant else listed
     return f"{command} has no option {quoted(name)}: {hint}"
@@ -128,7 +129,7 @@ def _parser(only: str | None = None) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"unmask {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in _COMMANDS.items():
-        one = commands.add_parser(
+        own_parser = commands.add_parser(
             name,
             help=command.SUMMARY,
             description=command.DESCRIPTION,
@@ -136,9 +137,9 @@ def _parser(only: str | None = None) -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         # beside the groups that commands add: construction, running, corpus
-        one._optionals.title = "common"
+        own_parser._optionals.title = "common"
         if only in (None, name):
-            add_options(one, command)
+            add_options(own_parser, command)
     return parser
 
 

@@ -89,63 +89,63 @@ def declared_by(source: Callable[[], list[Option]]) -> Any:
 def declared(command: type, defaults: object = None) -> Iterator[Option]:
     """The options of a command and of its groups; `defaults` is a group's own value."""
     title = getattr(command, "GROUP", None)
-    for one, hint in _fields(command):
-        if "without" in one.metadata:
-            inner = declared(hint, one.default)
-            options = [each for each in inner if each.name not in one.metadata["without"]]
-        elif "source" in one.metadata:
-            options = one.metadata["source"]()
+    for member, hint in _fields(command):
+        if "without" in member.metadata:
+            inner = declared(hint, member.default)
+            options = [each for each in inner if each.name not in member.metadata["without"]]
+        elif "source" in member.metadata:
+            options = member.metadata["source"]()
         else:
-            default = one.default if defaults is None else getattr(defaults, one.name)
-            named = {"name": one.name, "type": hint, "default": default}
-            options = [replace(one.metadata["option"], **named)]
+            default = member.default if defaults is None else getattr(defaults, member.name)
+            named = {"name": member.name, "type": hint, "default": default}
+            options = [replace(member.metadata["option"], **named)]
         for each in options:
             yield replace(each, group=each.group or title)
 
 
-def value(command: type[Value], given: Mapping[str, Any], defaults: object = None) -> Value:
+def value(command: type[Value], namespace: Mapping[str, Any], defaults: object = None) -> Value:
     """The command that a namespace of its parser stands for."""
     values: dict[str, object] = {}
-    for one, hint in _fields(command):
-        content = given.get(one.name)
-        if "without" in one.metadata:
-            kept = {name: getattr(one.default, name) for name in one.metadata["without"]}
-            content = value(hint, {**given, **kept}, one.default)
-        elif "source" in one.metadata:
-            names = [each.name for each in one.metadata["source"]()]
-            content = {name: given[name] for name in names if given.get(name) is not None}
-        elif content is None and one.default is not MISSING:
-            content = one.default if defaults is None else getattr(defaults, one.name)
-        values[one.name] = tuple(content) if isinstance(content, list) else content
+    for member, hint in _fields(command):
+        content = namespace.get(member.name)
+        if "without" in member.metadata:
+            defaulted = {name: getattr(member.default, name) for name in member.metadata["without"]}
+            content = value(hint, {**namespace, **defaulted}, member.default)
+        elif "source" in member.metadata:
+            names = [each.name for each in member.metadata["source"]()]
+            content = {name: namespace[name] for name in names if namespace.get(name) is not None}
+        elif content is None and member.default is not MISSING:
+            content = member.default if defaults is None else getattr(defaults, member.name)
+        values[member.name] = tuple(content) if isinstance(content, list) else content
     return command(**values)
 
 
 def _fields(command: type) -> Iterator[tuple[Field[Any], Any]]:
     hints = get_type_hints(command)
     # those of a base class come last
-    names = dict.fromkeys(name for one in command.__mro__ for name in get_annotations(one))
-    by_name = {one.name: one for one in fields(command)}
+    names = dict.fromkeys(name for base in command.__mro__ for name in get_annotations(base))
+    by_name = {member.name: member for member in fields(command)}
     every = (by_name[name] for name in names if name in by_name)
-    return ((one, hints[one.name]) for one in every if one.metadata)
+    return ((member, hints[member.name]) for member in every if member.metadata)
 
 
 def add_options(parser: argparse.ArgumentParser, command: type) -> None:
     """Add the options of a command to its parser, in the order of the fields."""
     groups: dict[str | None, argparse._ActionsContainer] = {None: parser}
-    for one in declared(command):
-        if one.group not in groups:
-            groups[one.group] = parser.add_argument_group(one.group)
-        is_list, is_optional = get_origin(one.type) is tuple, one.default is not MISSING
+    for entry in declared(command):
+        if entry.group not in groups:
+            groups[entry.group] = parser.add_argument_group(entry.group)
+        is_list, is_optional = get_origin(entry.type) is tuple, entry.default is not MISSING
         # argparse would expand what follows a percent sign
-        how: dict[str, Any] = {"help": one.full_help.replace("%", "%%")}
-        if one.type is bool:
+        how: dict[str, Any] = {"help": entry.full_help.replace("%", "%%")}
+        if entry.type is bool:
             how["action"] = "store_true"
         else:
-            kind = next((kind for kind in get_args(one.type) if kind is not NoneType), one.type)
+            kind = next((kind for kind in get_args(entry.type) if kind is not NoneType), entry.type)
             # a list that is appended to would begin with the default
-            how |= {"type": kind, "default": one.default if is_optional and not is_list else None}
-            how |= {"metavar": one.metavar, "choices": one.choices, "nargs": one.nargs}
-        if one.is_positional:
+            how |= {"type": kind, "default": entry.default if is_optional and not is_list else None}
+            how |= {"metavar": entry.metavar, "choices": entry.choices, "nargs": entry.nargs}
+        if entry.is_positional:
             how["nargs"] = (
                 ("*" if is_optional else "+") if is_list else "?" if is_optional else None
             )
@@ -153,5 +153,5 @@ def add_options(parser: argparse.ArgumentParser, command: type) -> None:
             how["required"] = True
         if is_list and how["nargs"] is None:
             how["action"] = "append"
-        short = [] if one.short is None else [one.short]
-        groups[one.group].add_argument(*short, one.flag, **how)
+        short = [] if entry.short is None else [entry.short]
+        groups[entry.group].add_argument(*short, entry.flag, **how)

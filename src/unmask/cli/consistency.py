@@ -71,8 +71,8 @@ class ConsistencyCommand(many.RowsCommand):
             return self._compare()
         if not self.model:
             raise UnmaskError("give a model with --model, or folders with --compare")
-        own = str(files("unmask.sequences.consistency") / "sentences.csv")
-        source = inputs.read_input(self.input or (() if self.text else (own,)), self.text)
+        sentences = str(files("unmask.sequences.consistency") / "sentences.csv")
+        source = inputs.read_input(self.input or (() if self.text else (sentences,)), self.text)
         texts = many.open_rows(self, source, ["text"], "txt")
         kind, rows = self._kind(source), list["Row"]()
 
@@ -96,7 +96,7 @@ class ConsistencyCommand(many.RowsCommand):
             max_passes=self.max_passes,
             seed=self.seed,
             exact=self.exact,
-            corpus=", ".join(os.path.basename(one.rstrip("/")) or one for one in source.files),
+            corpus=", ".join(os.path.basename(file.rstrip("/")) or file for file in source.files),
             limit=self.limit,
             model_name=self.model_name or options.model_name(self.model),
             without_text=self.no_text,
@@ -106,7 +106,7 @@ class ConsistencyCommand(many.RowsCommand):
     def _compare(self) -> int:
         if self.model or self.input or self.text or self.output:
             raise UnmaskError("--compare reads folders and runs nothing; leave out all others")
-        first, *others = (read_consistency(many.whole_path(one)) for one in self.compare)
+        first, *others = (read_consistency(many.whole_path(folder)) for folder in self.compare)
         print(first.compare(*others), end="")
         return 0
 
@@ -158,7 +158,7 @@ def read_consistency(place: str) -> "Consistency":
         "revision": plan.model.revision,
         "weights": plan.model.weights,
         **{name: value for name, value in plan.options.items() if name != "model_name"},
-        "input": [str(one[-1]) for one in plan.input],
-        "software": sorted({str(one["software"]) for one in parts.receipts.values()}),
+        "input": [str(file[-1]) for file in plan.input],
+        "software": sorted({str(receipt["software"]) for receipt in parts.receipts.values()}),
     }
     return Consistency([row for table in parts.tables() for row in rows_of(table)], facts)

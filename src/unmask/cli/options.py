@@ -45,11 +45,15 @@ SUPPORT = f"tokens of a blank: {NAMED}, or tokens with commas: man,woman; a sing
 
 def method_options_of(*, in_fill: bool) -> list[Option]:
     """The options that constructions declare; those of `unmask fill` alone come last."""
-    every = [(method, *one) for method, entry in METHODS.items() for one in entry.options.items()]
+    every = [
+        (f"{method}: {entry.help}", name, entry)
+        for method, construction in METHODS.items()
+        for name, entry in construction.options.items()
+    ]
     return [
-        Option(f"{method}: {one.help}", one.metavar, choices=one.choices, name=name, type=one.type)
-        for method, name, one in sorted(every, key=lambda entry: entry[2].in_fill)
-        if in_fill or not one.in_fill
+        Option(help, entry.metavar, choices=entry.choices, name=name, type=entry.type)
+        for help, name, entry in sorted(every, key=lambda option: option[2].in_fill)
+        if in_fill or not entry.in_fill
     ]
 
 
@@ -203,9 +207,9 @@ class Methods:
 
         by_method = {}
         for method, entry in METHODS.items():
-            own = {name: self.options[name] for name in entry.options if name in self.options}
-            check_options(method if method in named or "all" in named else named[0], own)
-            by_method[method] = own
+            values = {name: self.options[name] for name in entry.options if name in self.options}
+            check_options(method if method in named or "all" in named else named[0], values)
+            by_method[method] = values
         return by_method
 
 
@@ -239,7 +243,7 @@ class Estimation:
         if given:
             return by_blank(given, "--support", candidates)
         aims |= {"seed": self.seed or None}
-        values: dict[str, Any] = {name: one for name, one in aims.items() if one is not None}
+        values: dict[str, Any] = {name: aim for name, aim in aims.items() if aim is not None}
         if not values:
             return "auto"
         from unmask.settings import Sketch
@@ -247,19 +251,19 @@ class Estimation:
         return Sketch(**values)
 
 
-def methods(given: Sequence[str], every: Sequence[str] | None = None) -> list[str]:
+def methods(named: Sequence[str], every: Sequence[str] | None = None) -> list[str]:
     """The constructions of an option, each once; `every` is what `all` stands for."""
     from unmask.constructions import CONSTRUCTIONS, method_name
 
     names: list[str] = []
-    for name in listed(given):
+    for name in listed(named):
         names += (every or CONSTRUCTIONS) if name.lower() == "all" else [method_name(name)]
     return list(dict.fromkeys(names))
 
 
-def listed(given: Sequence[str]) -> list[str]:
+def listed(values: Sequence[str]) -> list[str]:
     """The names of an option that may be repeated, and takes several with commas; each once."""
-    return list(dict.fromkeys(name.strip() for names in given for name in names.split(",")))
+    return list(dict.fromkeys(name.strip() for names in values for name in names.split(",")))
 
 
 def columns(option: str, text: str, example: str, *, least: int = 0) -> tuple[str, ...]:
@@ -320,10 +324,10 @@ def as_json(lm: "LanguageModel", **values: object) -> str:
     return json.dumps({**model, **values}, indent=2, allow_nan=False)
 
 
-def reject(chosen: object, names: Iterable[str], why: str) -> None:
+def reject(command: object, names: Iterable[str], why: str) -> None:
     """Raise where one of some options was given, and say why it has no place."""
     for name in names:
-        value = getattr(chosen, name)
+        value = getattr(command, name)
         # a number that is zero was given
         if value not in (None, (), "") and value is not False:
             shown = "INPUT" if name == "input" else f"--{name.replace('_', '-')}"
@@ -356,12 +360,12 @@ def check_file(option: str, place: str | None, *, source: str | None = None) -> 
 def check_no_run(option: str, place: str | None) -> None:
     """Raise where writing would destroy a part of a job's folder: its plan or its rows."""
     path = None if place is None else Path(place).resolve()
-    for one in () if path is None else (path, *path.parents):
-        is_own = one.name.startswith(("_plan", "_lock-", "_part-", "_begun-", "part-"))
-        if is_own and (one.parent / "_plan.json").is_file():
+    for part in () if path is None else (path, *path.parents):
+        is_of_job = part.name.startswith(("_plan", "_lock-", "_part-", "_begun-", "part-"))
+        if is_of_job and (part.parent / "_plan.json").is_file():
             raise UnmaskError(
                 f"{option} {quoted(place, limit=150)} belongs to the job "
-                f"{quoted(str(one.parent), limit=150)} and would be lost; give another place"
+                f"{quoted(str(part.parent), limit=150)} and would be lost; give another place"
             )
 
 
