@@ -24,8 +24,8 @@ import unmask
 from unmask import cli
 from unmask.evaluation.kind import Evaluate
 from unmask.jobs import model_source, running, worker
-from unmask.jobs.counts import add, counted
 from unmask.jobs.folder import Folder, Shard, held, stored_plan
+from unmask.jobs.kinds import add, counted
 from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.parts import merge

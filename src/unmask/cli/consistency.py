@@ -13,7 +13,7 @@ from unmask.errors import UnmaskError
 from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN
 
 if TYPE_CHECKING:
-    from unmask.jobs.counts import Counts
+    from unmask.jobs.kinds import Counts
     from unmask.jobs.kinds.consistency import ConsistencyKind
     from unmask.records.rows import Row
     from unmask.sequences.consistency.result import Consistency

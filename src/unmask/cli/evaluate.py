@@ -65,11 +65,12 @@ class EvaluateCommand:
             return self._evaluate(request, workers)
 
     def _evaluate(self, request: "EvaluationRequest", workers: "RayWorkers | None") -> int:
+        from unmask.jobs.folder import Shard
         from unmask.jobs.running import run_job
 
         job = request.job(
             say=self._note,
-            shard=many.shard_of(self.shard),
+            shard=Shard.parse(self.shard),
             rows_per_unit=self.rows_per_unit,
             strict=self.strict,
         )

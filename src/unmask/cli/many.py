@@ -19,9 +19,7 @@ from unmask.names import OUTPUT_FORMATS
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.jobs.counts import Counts
-    from unmask.jobs.folder import Shard
-    from unmask.jobs.kinds import Kind
+    from unmask.jobs.kinds import Counts, Kind
     from unmask.jobs.ray_workers import RayWorkers
     from unmask.jobs.running import Job
     from unmask.records.files import InputRows
@@ -98,14 +96,10 @@ def is_folder(command: RowsCommand) -> bool:
         if command.output_format not in (None, "parquet"):
             raise UnmaskError("--output-format does not apply with a folder of parts; leave it out")
         return True
-    needs = {"shard": command.shard}
+    why = "is for a folder of parts; give --output FOLDER/, with a slash at its end"
+    options.reject(command, ("shard",), why)
     if output in ("", "-"):
-        needs |= {"ray": command.distributed.ray}
-    for name, value in needs.items():
-        if value is not None:
-            raise UnmaskError(
-                f"--{name} is for a folder of parts; give --output FOLDER/, with a slash at its end"
-            )
+        options.reject(command.distributed, ("ray",), why)
     return False
 
 
@@ -127,13 +121,6 @@ def whole_path(folder: str) -> str:
     return folder if is_url(folder) else os.path.abspath(os.path.expanduser(folder))
 
 
-def shard_of(text: str | None) -> "Shard":
-    """The share of the parts that `--shard` names: all of them by default."""
-    from unmask.jobs.folder import Shard
-
-    return Shard() if text is None else Shard.parse(text)
-
-
 # --- from rows to rows ---------------------------------------------------------------------------
 
 
@@ -152,11 +139,12 @@ def run(
     From a pipe to stdout, `at_once` rows are read together. Rows without a format are given to
     `keep`. `conclude` prints the result, and returns the exit code.
     """
+    from unmask.jobs.folder import Shard
     from unmask.jobs.running import Job
     from unmask.jobs.worker import clash
 
     folder, file, format = _output(command, rows, default_format)
-    source, shard = command.running.source(command.model), shard_of(command.shard)
+    source, shard = command.running.source(command.model), Shard.parse(command.shard)
     plain: Any = kind
     with ExitStack() as stack:
         workers = None
@@ -229,7 +217,7 @@ def _to_stream(
     keep: "Callable[[list[Row]], object] | None",
 ) -> "Counts":
     """To stdout, or to a pipe or a device, which gets its rows at once."""
-    from unmask.jobs.counts import counted, has_none
+    from unmask.jobs.kinds import counted, has_none
     from unmask.jobs.running import stream
     from unmask.records.writing import written
 
@@ -238,7 +226,7 @@ def _to_stream(
     names: Sequence[str] = ()
     if format in ("csv", "tsv"):
         names = job.input.all_names([] if is_pipe else source.units)
-        names = [name for name in names if name not in kind.dropped_columns]
+        names = [name for name in names if name not in kind.input_columns.dropped]
     if not (command.quiet or is_pipe):
         job.announce([*source.units], source.rows, _print_note, is_dry=False)
     with _opened(place) as file:
@@ -323,7 +311,7 @@ def _print_note(line: str) -> None:
 
 def _check_any(kind: "Kind", counts: "Counts") -> None:
     """Raise where there is not one number; a shard may have no texts."""
-    from unmask.jobs.counts import has_none
+    from unmask.jobs.kinds import has_none
 
     if counts["texts"] and has_none(counts, kind.methods):
         raise UnmaskError(kind.all_failed_message(counts))
@@ -331,7 +319,7 @@ def _check_any(kind: "Kind", counts: "Counts") -> None:
 
 def concluded(command: RowsCommand, kind: "Kind", counts: "Counts") -> int:
     """Say how many rows have an answer, and why others have none; the exit code."""
-    from unmask.jobs.counts import worst
+    from unmask.jobs.kinds import worst
 
     texts, (bad, example) = counts["texts"], worst(counts)
     if bad or not command.quiet:

@@ -14,7 +14,7 @@ from unmask.printable import printable, quoted
 from unmask.records.rows import TEXT_COLUMN
 
 if TYPE_CHECKING:
-    from unmask.jobs.counts import Counts
+    from unmask.jobs.kinds import Counts
     from unmask.jobs.kinds.score import ScoreKind
     from unmask.records.files import InputRows
     from unmask.records.rows import Row

@@ -9,8 +9,7 @@ from unmask.constructions.incompatibility import agreement
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.rows import COLUMNS, SKETCHED_VOCABULARY, LabelledMethod, ResultRow
 from unmask.evaluation.run import KIND
-from unmask.jobs.counts import Counts, counted, note
-from unmask.jobs.kinds import FailedRows, Kind, Work
+from unmask.jobs.kinds import Counts, FailedRows, InputColumns, Kind, Work, counted, note
 from unmask.jobs.model_source import SOFTWARE
 from unmask.jobs.plan import sha256
 from unmask.jobs.worker import is_of_accelerator
@@ -47,8 +46,7 @@ class Evaluate(Kind):
 
     name, noun, verb = KIND, "example", "measured"
     row_seconds, runs_alone = 0.5, True
-    required_columns = ()
-    dropped_columns = (EXAMPLE,)
+    input_columns = InputColumns((), dropped=(EXAMPLE,))
     output_columns = COLUMNS
 
     @property

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from unmask.durable import make_folder
 from unmask.errors import StoreError
 from unmask.evaluation.rows import COLUMNS, LabelledMethod, ResultRow
-from unmask.jobs.counts import counted, note
 from unmask.jobs.folder import Folder, stored_plan, write_plan
+from unmask.jobs.kinds import counted, note
 from unmask.jobs.parts import rows_of, table_of
 from unmask.jobs.plan import JobPlan
 from unmask.printable import quoted

@@ -98,9 +98,9 @@ def estimate(
 
 def _sampled(kind: Kind, lm: LanguageModel, left: Sequence[Unit]) -> tuple[list[Any], int]:
     """Items from all over what is left, and how many rows among them have none."""
-    items, bad = list[Any](), 0
+    items, bad, columns = list[Any](), 0, kind.input_columns
     for unit in left[:: max(1, len(left) // _UNITS_READ)][:_UNITS_READ]:
-        batch = read_unit(unit, kind.required_columns, kind.optional_columns)
+        batch = read_unit(unit, columns.required, columns.optional)
         step = max(1, len(batch.rows) // _ROWS_READ)
         rows = list(zip(batch.rows, batch.reasons, strict=True))[::step]
         read = kind.read(lm, [row for row, why in rows if why is None])

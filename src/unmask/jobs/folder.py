@@ -63,9 +63,9 @@ class Shard:
         return f"{self.index}/{self.count}"
 
     @classmethod
-    def parse(cls, text: str) -> "Shard":
-        """Read what `str` wrote."""
-        parts = re.fullmatch("([0-9]{1,6})/([0-9]{1,6})", text)
+    def parse(cls, text: str | None) -> "Shard":
+        """Read what `str` wrote; None is all of them."""
+        parts = re.fullmatch("([0-9]{1,6})/([0-9]{1,6})", "0/1" if text is None else text)
         if parts is None:
             raise StoreError(
                 f"a shard is i/n with i from 0 to n - 1, such as 0/4, not {quoted(text)}"

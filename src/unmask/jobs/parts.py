@@ -39,7 +39,7 @@ def part_table(batch: RowBatch, results: Sequence[Sequence[Row]], kind: Kind) ->
     import pyarrow as pa
 
     types = kind.output_columns
-    dropped = {*kind.dropped_columns, *types}
+    dropped = {*kind.input_columns.dropped, *types}
     names = [name for name in batch.columns if name not in dropped]
     columns = {name: _column(batch, name) for name in names}
     as_json = [name for name, (_, is_json) in columns.items() if is_json]

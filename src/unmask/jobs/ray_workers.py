@@ -19,9 +19,8 @@ from functools import partial
 from typing import Any
 
 from unmask.errors import UnmaskError
-from unmask.jobs.counts import counted
 from unmask.jobs.folder import Folder
-from unmask.jobs.kinds import Kind
+from unmask.jobs.kinds import Kind, counted
 from unmask.jobs.model_source import SOFTWARE, ModelSource, check_model
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.worker import Outcome, Worker, is_of_accelerator

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UnmaskError
-from unmask.jobs.counts import Counts, add, counted, worst
 from unmask.jobs.estimate import estimate, rows_per_unit
 from unmask.jobs.folder import Folder, Shard, agree, held, stored_plan
-from unmask.jobs.kinds import Kind
+from unmask.jobs.kinds import Counts, Kind, add, counted, worst
 from unmask.jobs.model_source import SOFTWARE, identify
 from unmask.jobs.parts import rows_of
 from unmask.jobs.plan import JobPlan

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.errors import CorpusError, UnmaskError, UnmaskWarning
-from unmask.jobs.counts import Counts, counted
 from unmask.jobs.folder import MOST_DEATHS, Folder
-from unmask.jobs.kinds import FailedRows, Kind, Reason
+from unmask.jobs.kinds import Counts, FailedRows, Kind, Reason, counted
 from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.model_source import SOFTWARE, ModelSource
 from unmask.jobs.parts import part_table
@@ -53,17 +52,18 @@ class Worker:
 
     def __call__(self, table: "pyarrow.Table") -> "pyarrow.Table":
         """The rows of a batch."""
-        for name in self.kind.required_columns:
+        required, optional, _ = self.kind.input_columns
+        for name in required:
             if name not in table.column_names:
                 raise ValueError(f"the data set has no column {name!r}")
-        names = (*self.kind.required_columns, *self.kind.optional_columns)
-        batch = RowBatch.of_table(table, names, [None] * table.num_rows)
+        batch = RowBatch.of_table(table, (*required, *optional), [None] * table.num_rows)
         return self.answers(batch, self._items(batch))[0]
 
     def read(self, unit: Unit) -> tuple[RowBatch, list[Any]]:
         """The rows of a unit, and what the model is run on for each; it does not run."""
         try:
-            batch = read_unit(unit, self.kind.required_columns, self.kind.optional_columns)
+            required, optional, _ = self.kind.input_columns
+            batch = read_unit(unit, required, optional)
             return batch, self._items(batch)
         except CorpusError:
             raise
@@ -146,7 +146,7 @@ class Worker:
 
 def clash(names: Iterable[str], kind: Kind) -> str | None:
     """Why a column of the input would be lost under one of the output's own."""
-    passed_on = set(names) - set(kind.dropped_columns)
+    passed_on = set(names) - set(kind.input_columns.dropped)
     for name in kind.output_columns:
         if name in passed_on:
             return (

@@ -1,17 +1,23 @@
-"""Row processors: one module per kind of job, and their base class."""
+"""Row processors: one module per kind of job, their base class, and counters of rows.
 
-from collections.abc import Mapping, Sequence
+Counters are JSON values, which are added over units. `texts` is how many rows came in, `unknown`
+how many of them have words that the vocabulary has no token for, `failed` how many ended in an
+unexpected error. `without` has, by method, how many have no number, and an example of why; `pairs`
+has who won, by method and group, as the kind wrote it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.errors import UnmaskError
-from unmask.jobs.counts import Counts, counted, note
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
     from unmask.settings import Settings
 
 Row = Mapping[str, Any]
+Counts = dict[str, Any]
 
 
 class Reason(str):
@@ -35,13 +41,20 @@ class Work(NamedTuple):
     at_most: bool = False
 
 
+class InputColumns(NamedTuple):
+    """The columns that rows must have or may have, and those that are not passed on."""
+
+    required: Sequence[str] = ("text",)
+    optional: Sequence[str] = ()
+    dropped: Sequence[str] = ()
+
+
 class Kind:
     """Maps each input row to result rows. A dataclass of plain values: it is sent to workers.
 
     A kind defines `output_columns`, `run`, and `read` or `item`; the rest has defaults. `name` is
     the command, `noun` what a row is, `verb` what is done with it. Of the input it reads the
-    `required_columns` and, if present, the `optional_columns`; all but the `dropped_columns` are
-    passed on. Its own `output_columns` have the names of their Arrow types, or `json` for any
+    `input_columns`. Its own `output_columns` have the names of their Arrow types, or `json` for any
     value; their names begin with `prefix`. An output in which none of the `methods` has a number is
     not left behind. Rows take some `row_seconds` of this processor beside the model; where they do
     not share batches, `runs_alone`, a few of them are timed for an estimate.
@@ -56,19 +69,9 @@ class Kind:
     prefix: str = ""
 
     @property
-    def required_columns(self) -> Sequence[str]:
-        """The columns that a row must have."""
-        return ("text",)
-
-    @property
-    def optional_columns(self) -> Sequence[str]:
-        """The columns that a row may have."""
-        return ()
-
-    @property
-    def dropped_columns(self) -> Sequence[str]:
-        """The columns that are not passed on."""
-        return ()
+    def input_columns(self) -> InputColumns:
+        """The columns that it reads; all others are passed on."""
+        return InputColumns()
 
     @property
     def output_columns(self) -> Mapping[str, str]:
@@ -130,3 +133,40 @@ class Kind:
         """The error if no row has a number."""
         example = next((one["example"] for one in counts["without"].values()), "")
         return f"none of the {counts['texts']:,} {self.noun}s can be {self.verb}, e.g.: {example}"
+
+
+# --- counters ------------------------------------------------------------------------------------
+
+
+def counted(texts: int = 0) -> Counts:
+    """Counters of so many rows, all of which have an answer."""
+    return {"texts": texts, "unknown": 0, "special": 0, "failed": 0, "without": {}, "pairs": {}}
+
+
+def add(total: Counts, more: Mapping[str, Any]) -> None:
+    """Add counters to others; of texts the first stays."""
+    for name, value in more.items():
+        if isinstance(value, Mapping):
+            add(total.setdefault(name, {}), value)
+        elif isinstance(value, str):
+            total.setdefault(name, value)
+        else:
+            total[name] = total.get(name, 0) + value
+
+
+def note(counts: Counts, method: str, reasons: Iterable[str]) -> None:
+    """Count rows that have no number by a method."""
+    for reason in reasons:
+        add(counts["without"], {method: {"count": 1, "example": reason}})
+
+
+def worst(counts: Counts) -> tuple[int, str]:
+    """How many rows the worst method has no number for, and an example of why."""
+    each = [(one["count"], one["example"]) for one in counts["without"].values()]
+    return max(each, default=(0, ""))
+
+
+def has_none(counts: Counts, methods: Iterable[str]) -> bool:
+    """Whether there is not one number by any of some methods."""
+    without = [counts["without"].get(method, {"count": 0})["count"] for method in methods]
+    return bool(without) and all(count == counts["texts"] for count in without)

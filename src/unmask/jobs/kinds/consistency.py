@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unmask.jobs.kinds import Kind, Reason, Row, Work
+from unmask.jobs.kinds import InputColumns, Kind, Reason, Row, Work
 from unmask.language_model import LanguageModel
 from unmask.sequences.consistency.measuring import (
     ADJACENT,
@@ -35,13 +35,12 @@ class ConsistencyKind(ConsistencyOptions, Kind):
 
     name, verb = "consistency", "measured"
     row_seconds, runs_alone = 0.2, True
-    # the other text of a minimal pair
-    optional_columns = ("contrast",)
 
     @property
-    def dropped_columns(self) -> Sequence[str]:
-        """The texts, if the rows are to be published."""
-        return ("text", "contrast") if self.without_text else ()
+    def input_columns(self) -> InputColumns:
+        """The text, and the other one of a minimal pair."""
+        columns = ("text", "contrast")
+        return InputColumns(columns[:1], columns[1:], columns if self.without_text else ())
 
     @property
     def output_columns(self) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unmask.errors import UnmaskError
-from unmask.jobs.kinds import Kind, Work
+from unmask.jobs.kinds import InputColumns, Kind, Work
 from unmask.jobs.kinds.fill import read_text
 from unmask.language_model import LanguageModel
 from unmask.settings import Settings
@@ -35,7 +35,7 @@ class DecodeKind(Kind):
     settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
 
     name, verb = "decode", "filled"
-    optional_columns = dropped_columns = ("blanks",)
+    input_columns = InputColumns(optional=("blanks",), dropped=("blanks",))
 
     @property
     def output_columns(self) -> dict[str, str]:

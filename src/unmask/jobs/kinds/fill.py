@@ -7,7 +7,7 @@ from typing import Any
 
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import ClozeError, SupportError, UnmaskError
-from unmask.jobs.kinds import Kind, Work
+from unmask.jobs.kinds import InputColumns, Kind, Work
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
 from unmask.queries.fill_mask_output import of_tokens
@@ -52,8 +52,7 @@ class FillKind(Kind):
 
     name, verb = "fill", "answered"
     row_seconds, runs_alone = 0.1, True
-    optional_columns = FIELDS
-    dropped_columns = FIELDS
+    input_columns = InputColumns(optional=FIELDS, dropped=FIELDS)
 
     @property
     def output_columns(self) -> dict[str, str]:

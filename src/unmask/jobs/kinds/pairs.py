@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from unmask.constructions import METHOD_WITHOUT_TABLES
-from unmask.jobs.kinds import Kind, Reason, Row, Work
+from unmask.jobs.kinds import InputColumns, Kind, Reason, Row, Work
 from unmask.language_model import LanguageModel
 from unmask.sequences import word_pairs
 from unmask.sequences.word_pairs import WITHOUT_TABLES, PairScore, WordPair
@@ -32,9 +32,9 @@ class PairsKind(Kind):
     name, noun = "pairs", "item"
 
     @property
-    def required_columns(self) -> Sequence[str]:
+    def input_columns(self) -> InputColumns:
         """The columns of the text and the words."""
-        return self.columns
+        return InputColumns(self.columns)
 
     @property
     def output_columns(self) -> dict[str, str]:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unmask.jobs.counts import Counts, add, counted, note
-from unmask.jobs.kinds import Kind, Reason, Row, Work
+from unmask.jobs.kinds import Counts, InputColumns, Kind, Reason, Row, Work, add, counted, note
 from unmask.language_model import LanguageModel
 from unmask.names import DRAWS
 from unmask.printable import quoted
@@ -56,19 +55,11 @@ class ScoreKind(Kind):
         return "bits" if self.base_two else "nats"
 
     @property
-    def required_columns(self) -> Sequence[str]:
-        """The columns of the texts, and of what they are given."""
-        return (*self.columns, *self.given)
-
-    @property
-    def optional_columns(self) -> Sequence[str]:
-        """The columns that pairs are grouped by."""
-        return [name for name in self.groups if name not in self.required_columns]
-
-    @property
-    def dropped_columns(self) -> Sequence[str]:
-        """The texts, if the rows are to be published."""
-        return self.required_columns if self.without_text else ()
+    def input_columns(self) -> InputColumns:
+        """The texts with what they are given, and what pairs are grouped by."""
+        texts = (*self.columns, *self.given)
+        groups = [name for name in self.groups if name not in texts]
+        return InputColumns(texts, groups, texts if self.without_text else ())
 
     @property
     def output_columns(self) -> dict[str, str]:
@@ -95,7 +86,7 @@ class ScoreKind(Kind):
 
     def _texts(self, row: Row) -> "Sequence[str] | Reason":
         """The texts of a row, with what they are given around them."""
-        for name in self.required_columns:
+        for name in (*self.columns, *self.given):
             value = row.get(name)
             if not (value is None or isinstance(value, str)):
                 return Reason(
