@@ -1,4 +1,7 @@
-"""Ten architectures against a loop that anyone would write: the plain model, one context a pass."""
+"""Supports and single contexts of ten architectures against a loop over the plain model.
+
+Whole tables of every architecture are compared in `test_all_architectures`.
+"""
 
 import warnings
 from functools import cache
@@ -35,22 +38,6 @@ def restricted(expected: Naive, a: Tensor, b: Tensor) -> Naive:
         torch.log_softmax(expected.log_a[a], dim=0),
         torch.log_softmax(expected.log_b[b], dim=0),
     )
-
-
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_tables_are_those_of_a_naive_loop(name: str):
-    lm, text, expected = prepared(name)
-    assert_tables(lm.tables(text, support="vocabulary"), expected)
-
-
-@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in DENSE])
-def test_factored_tables_are_those_of_a_naive_loop(name: str):
-    lm, text, expected = prepared(name)
-    few = unmask.Settings(memory_limit=0, batch_size=5)
-    tables = lm.tables(text, support="vocabulary", settings=few)
-    assert_tables(tables, expected)
-    assert isinstance(tables.a_given_b.logits, unmask.FactoredLogits)
-    assert isinstance(tables.b_given_a.logits, unmask.FactoredLogits)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

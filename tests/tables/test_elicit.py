@@ -8,7 +8,7 @@ from remembering_lm import CLOZE, EVERY, MASK, VOCABULARY, RememberingLM
 from torch import Tensor
 
 from unmask import Cloze, MemoryLimitError, NumericsError, Settings, Support, UnmaskError
-from unmask.model.batch_size import in_batches, rows_per_batch, seconds_per_row
+from unmask.model.batch_size import rows_per_batch, seconds_per_row
 from unmask.model.row_reader import RowReader
 from unmask.tables.blank_reader import BlankReader
 from unmask.tables.elicited import ElicitedSource
@@ -191,13 +191,6 @@ def test_other_errors_are_not_taken_for_memory():
     with pytest.raises(RuntimeError, match="index out of range"):
         source(model, batch_size=8).table(0)
     assert model.batch_sizes == [8]
-
-
-def test_in_batches_says_where_it_ended():
-    seen = []
-    assert in_batches(10, 4, seen.append) == 4
-    assert seen == [slice(0, 4), slice(4, 8), slice(8, 10)]
-    assert in_batches(10, 9, lambda s: fails_above(4, MemoryError())(s.stop - s.start)) == 4
 
 
 def test_tables_that_must_be_dense_are_refused_before_anything_runs():

@@ -36,9 +36,7 @@ def incompatibility(tables: PairTables) -> float | None:
 
 def agreement(tables: Tables) -> Agreement | None:
     """J of these tables, measured once for all joints that ask; None without a certain law."""
-    remembered = tables.remember("agreement", lambda: _measured(tables))
-    assert remembered is None or isinstance(remembered, Agreement)
-    return remembered
+    return tables.remember("agreement", lambda: _measured(tables))
 
 
 def _measured(tables: Tables) -> Agreement | None:

@@ -1,6 +1,7 @@
 """Beam search along given orders, and candidate sets grown from what the beams meet."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -55,27 +56,20 @@ def grown(
             mass = torch.zeros_like(total[blank])
             beam = beam.extended(reader, blank, contexts, mass)
             total[blank] += (_FLOOR if k == 0 and len(forth) > 1 else 1.0) * mass
-    chosen = [_likeliest(mass / mass.sum(), size) for mass, size in zip(total, sizes, strict=True)]
-    supports = tuple(
-        support.part(places.tolist())
-        for support, (places, _) in zip(reader.supports, chosen, strict=True)
-    )
-    return supports, [held for _, held in chosen]
+    supports, held = list[Support](), list[float]()
+    for support, mass, size in zip(reader.supports, total, sizes, strict=True):
+        # in the order of the support, so that equal requests give equal axes
+        places = highest(mass, size).sort().values
+        supports.append(support.part(places.tolist()))
+        held.append(min(1.0, float((mass / mass.sum())[places].sum())))
+    return tuple(supports), held
 
 
-def _likeliest(mass: Float[Tensor, " size"], count: int) -> tuple[Tensor, float]:
-    """Places in the order of the support, so that equal requests give equal axes."""
-    places = highest(mass, count).sort().values
-    return places, min(1.0, float(mass[places].sum()))
-
-
-class _Beam:
+class _Beam(NamedTuple):
     """The likeliest partial fills along an order."""
 
-    def __init__(
-        self, fills: Int[Tensor, "beam blanks"], log_probs: Float[Tensor, " beam"]
-    ) -> None:
-        self.fills, self.log_probs = fills, log_probs
+    fills: Int[Tensor, "beam blanks"]
+    log_probs: Float[Tensor, " beam"]
 
     @classmethod
     def empty(cls, blanks: int) -> "_Beam":

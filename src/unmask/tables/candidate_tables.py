@@ -6,6 +6,7 @@ and nothing of transformers.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -14,7 +15,7 @@ from torch import Tensor
 from unmask.logspace import row_blocks
 from unmask.model.row_reader import Outcomes, RowReader, log_mass, require_finite
 from unmask.tables.blank_reader import BlankReader
-from unmask.tables.contexts import Contexts, given, given_all_others
+from unmask.tables.contexts import Contexts, given
 from unmask.tables.law import Law
 from unmask.tables.protocol import EVERY_ROW, Tables
 from unmask.tables.sizes import check_fits
@@ -39,14 +40,14 @@ class CandidateTables(BlankReader, Tables):
         self.settings, self.blanks = reader.settings, len(supports)
         self._logits: dict[tuple[Contexts, int], Tensor] = {}
         self._log_mass: dict[tuple[Contexts, int], Tensor] = {}
-        self._remembered: dict[str, object] = {}
+        self._remembered: dict[str, Any] = {}
         self.law: Law | None = None
         check_fits(self.shape, self.settings.memory_limit)
 
     def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
         """Run the model for the whole tables of some blanks, and with every blank masked."""
         for outcome in whole:
-            self._read(given_all_others(self.blanks, outcome), outcome)
+            self._read(self._others(outcome), outcome)
         if masked:
             self.log_masked(0)
 
@@ -56,7 +57,7 @@ class CandidateTables(BlankReader, Tables):
 
     def log_given_others(self, outcome: int, rows: slice = EVERY_ROW) -> Float[Tensor, "..."]:
         """log q(x_t | all other blanks), one axis per blank."""
-        return self.log_given(given_all_others(self.blanks, outcome), outcome)[rows]
+        return self.log_given(self._others(outcome), outcome)[rows]
 
     def log_prob_of(self, outcome: int, place: int) -> Float[Tensor, "..."]:
         """The same for one token of the blank: size 1 along it."""
@@ -64,7 +65,7 @@ class CandidateTables(BlankReader, Tables):
 
     def log_normalizer(self, outcome: int) -> Float[Tensor, "..."]:
         """What the model's own logits of that sum to in each context, as a logarithm."""
-        logits = self._read(given_all_others(self.blanks, outcome), outcome)
+        logits = self._read(self._others(outcome), outcome)
         return torch.logsumexp(logits, dim=outcome, keepdim=True)
 
     def log_masked(self, outcome: int) -> Float[Tensor, "..."]:
@@ -82,7 +83,7 @@ class CandidateTables(BlankReader, Tables):
         """
         masses = []
         for t in range(self.blanks):
-            log_mass = self._log_mass.get((given_all_others(self.blanks, t), t))
+            log_mass = self._log_mass.get((self._others(t), t))
             if log_mass is None:
                 return None
             log_weight = torch.logsumexp(log_joint, dim=t, keepdim=True)
@@ -91,9 +92,7 @@ class CandidateTables(BlankReader, Tables):
 
     def holds_all(self) -> bool:
         """Whether every blank has been read under all the others."""
-        return all(
-            (given_all_others(self.blanks, t), t) in self._logits for t in range(self.blanks)
-        )
+        return all((self._others(t), t) in self._logits for t in range(self.blanks))
 
     def diagnostics(self) -> dict[str, object]:
         """Model, text, forward passes so far, and what the candidates leave out."""
@@ -114,13 +113,16 @@ class CandidateTables(BlankReader, Tables):
 
     def _slice_of_whole(self, contexts: Contexts, outcome: int) -> Tensor | None:
         """The same from a table over all contexts, if that is there already."""
-        whole = self._logits.get((given_all_others(self.blanks, outcome), outcome))
+        whole = self._logits.get((self._others(outcome), outcome))
         if whole is None or contexts.read != (outcome,):
             return None
         for blank, content in enumerate(contexts.contents):
             if isinstance(content, int):
                 whole = whole.narrow(blank, content, 1)
         return whole
+
+    def _others(self, outcome: int) -> Contexts:
+        return given(self.blanks, [t for t in range(self.blanks) if t != outcome])
 
     def _elicit(self, contexts: Contexts) -> None:
         """Run every row of some contexts, and keep the values at their masked blanks."""

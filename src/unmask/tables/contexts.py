@@ -45,11 +45,6 @@ class Contexts:
         return torch.tensor(list(itertools.product(*each)), dtype=torch.long)
 
 
-def given_all_others(blanks: int, outcome: int) -> Contexts:
-    """One blank read under every assignment of the others."""
-    return Contexts(tuple(MASKED if i == outcome else FREE for i in range(blanks)))
-
-
 def given(blanks: int, filled: Sequence[int]) -> Contexts:
     """Some blanks filled in every way, the rest masked and read."""
     return Contexts(tuple(FREE if i in filled else MASKED for i in range(blanks)))

@@ -5,6 +5,7 @@ supplies them, so that nothing runs that is not used. Knows nothing of models.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -45,7 +46,7 @@ class PairTables(Tables):
         # the last rows that were read, by the blank that is read
         self._last: tuple[slice | None, dict[int, Tensor]] = (None, {})
         self._elicited: dict[int, ConditionalTable] = {}
-        self._remembered: dict[str, object] = {}
+        self._remembered: dict[str, Any] = {}
         # solved when it is first needed, unless a sketch has estimated it
         self.law: Law | None = None
 

@@ -90,6 +90,4 @@ class Probabilities:
 
 def probabilities(tables: PairTables) -> Probabilities:
     """The probabilities of these tables, made once for all that ask."""
-    remembered = tables.remember("probabilities", lambda: Probabilities(tables))
-    assert isinstance(remembered, Probabilities)
-    return remembered
+    return tables.remember("probabilities", lambda: Probabilities(tables))

@@ -5,7 +5,7 @@ tensors of different contexts broadcast against each other.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -15,6 +15,8 @@ from unmask.settings import Settings
 from unmask.tables.contexts import Contexts
 from unmask.tables.law import Law
 from unmask.text.support import Support
+
+Value = TypeVar("Value")
 
 EVERY_ROW = slice(None)
 # seconds before a bar appears: short runs need none
@@ -33,7 +35,7 @@ class Tables(Protocol):
     shape: tuple[int, ...]
     settings: Settings
     law: Law | None
-    _remembered: dict[str, object]
+    _remembered: dict[str, Any]
 
     def log_given_others(self, outcome: int, rows: slice = EVERY_ROW) -> Float[Tensor, "..."]:
         """log q(x_t | all other blanks), for some rows of the first axis."""
@@ -59,11 +61,12 @@ class Tables(Protocol):
     def holds_all(self) -> bool:
         """Whether every whole table is there, so that reading them runs no model."""
 
-    def remember(self, name: str, compute: Callable[[], object]) -> object:
+    def remember(self, name: str, compute: Callable[[], Value]) -> Value:
         """What was computed from these tables under this name, or is now: once for all joints."""
         if name not in self._remembered:
             self._remembered[name] = compute()
-        return self._remembered[name]
+        value: Value = self._remembered[name]
+        return value
 
     def bar(self, what: str, passes: int | None = None) -> Bar:
         """What counts the sweeps of work that reads the tables many times."""

@@ -53,11 +53,8 @@ def choose_storage(shape: Sequence[int], *, width: int | None, settings: Setting
 
     `width` is that of the model's readouts, None where it has none.
     """
-    cells, memory_limit, dtype = (
-        math.prod(shape),
-        settings.memory_limit,
-        copy_dtype(shape, settings),
-    )
+    cells, memory_limit = math.prod(shape), settings.memory_limit
+    dtype = copy_dtype(shape, settings)
     copy = 2 * dtype.itemsize
     whole, limit = _LOGITS + copy, readable_bytes(memory_limit)
     copied, fits = copy * cells <= memory_limit, whole * cells <= memory_limit
