@@ -27,17 +27,6 @@ def normal(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape)
 
 
-@pytest.mark.slow
-def test_a_normal_mean_has_its_textbook_error_and_interval() -> None:
-    values = normal(1, 400)
-    (found,) = means([values], range(400))
-    error = values.std(ddof=1) / math.sqrt(400)
-    assert found.value == pytest.approx(values.mean())
-    assert found.stderr == pytest.approx(error, rel=1e-12)
-    assert found.low == pytest.approx(values.mean() - 1.96 * error, abs=0.1 * error)
-    assert found.high == pytest.approx(values.mean() + 1.96 * error, abs=0.1 * error)
-
-
 @pytest.mark.parametrize("scale", ["mean", "perplexity"])
 def test_intervals_are_those_of_scipy(scale: str) -> None:
     """Other draws of the same bootstrap: equal up to the spread of its percentiles."""

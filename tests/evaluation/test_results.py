@@ -278,24 +278,15 @@ def test_enough_of_table_1_was_measured() -> None:
         assert all(row.converged for row in run.rows if row.converged is not None)
 
 
-def test_enough_of_it_was_measured_with_our_own_model() -> None:
-    for name, least in (("snli-dev", 70), ("snli", 250), ("xsum", 250)):
-        run = read_run(OURS / name)
+@pytest.mark.parametrize(("folder", "least"), [(OURS, (70, 250, 250)), (BERTS, (2, 160, 20))])
+def test_enough_was_measured_with_models_of_our_own(folder: Path, least: tuple[int, ...]) -> None:
+    for name, count in zip(("snli-dev", "snli", "xsum"), least, strict=True):
+        run = read_run(folder / name)
         assert not run.damaged
         assert not any(row.failed for row in run.rows)
         assert {row.sketched for row in run.rows} == {name != "snli-dev"}
         for mask in ("contiguous", "random"):
-            assert len({row.example_id for row in run.rows if row.mask == mask}) >= least
-
-
-def test_enough_of_it_was_measured_at_berts_vocabulary() -> None:
-    for name, least in (("snli-dev", 2), ("snli", 160), ("xsum", 20)):
-        run = read_run(BERTS / name)
-        assert not run.damaged
-        assert not any(row.failed for row in run.rows)
-        assert {row.sketched for row in run.rows} == {name != "snli-dev"}
-        for mask in ("contiguous", "random"):
-            assert len({row.example_id for row in run.rows if row.mask == mask}) >= least
+            assert len({row.example_id for row in run.rows if row.mask == mask}) >= count
 
 
 @pytest.mark.slow

@@ -1,14 +1,10 @@
 """Syntactic distances: on parses made by hand, then with spaCy's own model."""
 
-import json
-import re
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 
 import pytest
-from assets import real_data
 from evaluation_rows import a_row
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +23,6 @@ from syntactic_distances import (
     Parse,
     ParsedWord,
     Parser,
-    key_of,
     spacy_parser,
     syntactic,
     syntactic_distances,
@@ -97,30 +92,6 @@ def test_a_distance_counts_edges(words: list[ParsedWord], data: st.DataObject) -
     assert distance == edges_by_search(words, one, other)
     assert distance == tree_distance(words, other, one)
     assert (distance == 0) == (one == other)
-
-
-@pytest.mark.slow
-@given(forests(), st.data())
-def test_any_characters_of_two_words_have_their_distance(
-    words: list[ParsedWord], data: st.DataObject
-) -> None:
-    """So the distance is the same however finely a tokenizer cuts; 0 within one word only."""
-    places = data.draw(st.tuples(*[st.integers(0, len(words) - 1)] * 2))
-    blanks = []
-    for word in (words[place] for place in places):
-        start = data.draw(st.integers(word.start, word.end - 1))
-        blanks.append((start, data.draw(st.integers(start + 1, word.end))))
-    texts = {"s0000": " " * words[-1].end}
-    found = [
-        syntactic_distances([a_row(spans=tuple(pair))], texts, lambda texts: [words for _ in texts])
-        for pair in (blanks, blanks[::-1])
-    ]
-    distance = tree_distance(words, *places)
-    assert found[0] == found[1]
-    by_key, apart = found[0]
-    assert by_key.get(key_of(a_row())) == distance
-    assert apart[TWO_SENTENCES] == (distance is None)
-    assert (by_key.get(key_of(a_row())) == 0) == (places[0] == places[1])
 
 
 @pytest.mark.parametrize(
@@ -240,30 +211,3 @@ def test_a_model_that_is_not_there_is_one_sentence(model: str) -> None:
     with pytest.raises(UnmaskError, match=r"spacy download en_core_web_sm$") as caught:
         spacy_parser(model)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.slow
-def test_a_model_that_does_not_parse_is_refused(tmp_path: Path) -> None:
-    import spacy
-
-    spacy.blank("en").to_disk(tmp_path / "blank")
-    with pytest.raises(UnmaskError, match="does not parse dependencies"):
-        list(spacy_parser(str(tmp_path / "blank"))([TEXT]))
-
-
-@pytest.mark.assets("sentences of SNLI")
-def test_distances_in_captions(parse: Parser) -> None:
-    """Neighbours in a caption are near in its tree, nearer than its first and last token."""
-    with real_data("snli/test.jsonl").open() as lines:
-        captions = [json.loads(line)["sentence1"] for line in islice(lines, 0, 300, 3)]
-    texts = {f"s{place:04}": caption for place, caption in enumerate(captions)}
-    means = []
-    for other in (1, -1):
-        rows = []
-        for place, caption in enumerate(captions):
-            tokens = [token.span() for token in re.finditer(r"\S+", caption)]
-            rows.append(a_row(place, spans=(tokens[0], tokens[other])))
-        by_key, apart = syntactic_distances(rows, texts, parse)
-        assert sum(apart.values()) + len(by_key) == len(captions)
-        means.append(sum(by_key.values()) / len(by_key))
-    assert 1 <= means[0] < 2 < means[1]
