@@ -10,8 +10,8 @@ so little, the default is `surest`.
 
 `fill` masks, fills and scores sentences as runs/parallel_fills.py does, along `ORDERS` orders. Rows
 hold ids, never text; started again on the same file, it does what is missing. `page` chooses on the
-rows of snli-dev, judges on those of snli, the test sentences, and renews the tables of
-docs/results/parallel-filling.md.
+rows of snli-dev, judges on those of snli, the test sentences, and on those of XSum that
+runs/parallel_fills.py measured, and renews the tables of docs/results/parallel-filling.md.
 """
 
 import argparse
@@ -104,24 +104,26 @@ def dev_table(dev: Mapping[str, fills.Fills]) -> Iterator[str]:
         yield f"| {f'**{way}**' if way == choice else way} |" + cells
 
 
-def test_table(choice: str, test: Mapping[str, fills.Fills]) -> Iterator[str]:
+def test_table(choice: str, test: Mapping[tuple[str, str], fills.Fills]) -> Iterator[str]:
     """The chosen way on sentences that the choice never saw."""
-    yield "| model | n | passes, one at a time | passes | blanks per pass | loss |"
-    yield "|---|---|---|---|---|---|"
-    place = fills.names_of(WAYS).index(choice)
-    for model, measured in test.items():
+    yield "| model | corpus | n | passes, one at a time | passes | blanks per pass | loss |"
+    yield "|---|---|---|---|---|---|---|"
+    for (model, corpus), measured in test.items():
+        place = measured.ways.index(choice)
         passes, speed = measured.mean()[0], blanks_per_pass(measured)[place]
         yield (
-            f"| {model} | {measured.count} | {passes[0]:.2f} | {passes[place]:.2f} | {speed:.2f} |"
-            f" {fills.loss(measured, choice)} |"
+            f"| {model} | {corpus} | {measured.count} | {passes[0]:.2f} | {passes[place]:.2f} |"
+            f" {speed:.2f} | {fills.loss(measured, choice)} |"
         )
 
 
-def blocks(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The parts of the page."""
-    dev, test = by_model(rows, "snli-dev"), by_model(rows, "snli")
-    choice = chosen(dev)
-    return {"default": list(dev_table(dev)), "default, judged": list(test_table(choice, test))}
+def blocks(rows: Sequence[Row], xsum: fills.Fills) -> dict[str, list[str]]:
+    """The parts of the page; XSum was measured by runs/parallel_fills.py."""
+    dev = by_model(rows, "snli-dev")
+    test = {(model, "SNLI"): measured for model, measured in by_model(rows, "snli").items()}
+    test["tiny-english", "XSum"] = xsum
+    judged = list(test_table(chosen(dev), test))
+    return {"default": list(dev_table(dev)), "default, judged": judged}
 
 
 def main() -> int:
@@ -137,7 +139,8 @@ def main() -> int:
     if asked.what == "fill":
         fill(asked.model, asked.corpus, asked.name, asked.limit, asked.rows)
     else:
-        write_blocks(fills.PAGE, blocks(read(asked.rows)))
+        _, published = fills.read(fills.PAGE.with_suffix(".jsonl"))
+        write_blocks(fills.PAGE, blocks(read(asked.rows), published["xsum"]))
     return 0
 
 

@@ -71,25 +71,19 @@ MEASURES = {
 
 
 class FillRule(NamedTuple):
-    """A rule of which blanks are filled in the same step: the unit of its threshold, if it has one,
-    words for a page, and the threshold by default, if there is one.
-    """
+    """A rule of parallel decoding: the unit of its threshold, if it has one, and its default."""
 
-    threshold: str | None
-    words: str
+    threshold: str | None = None
     default: float | None = None
 
 
 RULES = {
-    "surest": FillRule(None, "one at a time, the surest first"),
-    "left-to-right": FillRule(None, "one at a time, in their order"),
-    "margin": FillRule(None, "one at a time, first the one furthest ahead of its second choice"),
-    "all-at-once": FillRule(None, "all in one step"),
-    "confidence": FillRule("probability of the likeliest token", "all that are so sure"),
+    **dict.fromkeys(("surest", "left-to-right", "margin", "all-at-once"), FillRule()),
+    "confidence": FillRule("probability of the likeliest token"),
     # chosen on dev sentences of three models: docs/results/parallel-filling.md
-    "entropy-bound": FillRule("nats", "entropies without the largest, EB-Sampler", 1.0),
-    "mutual-information": FillRule("bits", "measured anew before every step, which takes passes"),
-    "head": FillRule("bits", "mutual information as the dependence head predicts it"),
+    "entropy-bound": FillRule("nats", default=1.0),
+    "mutual-information": FillRule("bits"),
+    "head": FillRule("bits"),
 }
 DEFAULT_RULE = "entropy-bound"
 

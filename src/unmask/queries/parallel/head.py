@@ -97,10 +97,9 @@ class DependenceHead:
             <DependenceHead of tiny-english: 42 features, 4,465 parameters>
         """
         axis, how = one_support(lm, support), settings or Settings()
-        every = training.shuffled(texts, seed)
-        masked = training.texts_to_learn(lm, every, seed=seed, limit=sentences)
+        drawn, masked = training.texts_to_learn(lm, texts, seed=seed, limit=sentences)
         pairs = training.labelled_pairs(lm, masked, axis, how, samples=samples, attention=attention)
-        return cls.of_pairs(lm, pairs, every, axis, how, seed=seed, samples=samples)
+        return cls.of_pairs(lm, pairs, drawn, axis, how, seed=seed, samples=samples)
 
     @classmethod
     def of_pairs(

@@ -173,7 +173,7 @@ def checked_rule(
         near = difflib.get_close_matches(str(name), RULES, n=1)
         hint = f"did you mean {quoted(near[0])}? Rules" if near else "rules"
         raise MethodError(f"no rule {quoted(name)}; {hint}: {', '.join(RULES)}")
-    unit, _, default = RULES[name]
+    unit, default = RULES[name]
     if threshold is None:
         if unit is not None and default is None:
             raise MethodError(f"the rule {name} needs a threshold: {unit}")

@@ -163,23 +163,20 @@ def fit(
     return {**layers, "mean": mean, "deviation": deviation}
 
 
-def shuffled(texts: Iterable[str], seed: int) -> list[str]:
-    """Distinct texts in a random order, since files are often sorted."""
-    distinct = list(dict.fromkeys(texts))
-    return [distinct[n] for n in np.random.default_rng(seed).permutation(len(distinct))]
-
-
 def texts_to_learn(
     lm: JointModel, texts: Iterable[str], *, seed: int, limit: int
-) -> list[BlankedText]:
-    """At most so many masked texts; fewer than 10 are rejected."""
-    masked = masked_texts(lm, texts, counts=range(FEWEST, MOST + 1), seed=seed, limit=limit)
+) -> tuple[list[str], list[BlankedText]]:
+    """The distinct texts in a random order, since files are often sorted; and the first, masked."""
+    distinct = list(dict.fromkeys(texts))
+    order = np.random.default_rng(seed).permutation(len(distinct))
+    drawn, counts = [distinct[n] for n in order], range(FEWEST, MOST + 1)
+    masked = masked_texts(lm, drawn, counts=counts, seed=seed, limit=limit)
     if len(masked) < 10:
         raise UnmaskError(
             f"a dependence head is trained on at least 10 texts of {FEWEST + 2} or more tokens, "
             f"and here are {len(masked)}; give more"
         )
-    return masked
+    return drawn, masked
 
 
 def held_out_pairs(pairs: LabelledPairs) -> Bool[Tensor, " pairs"]:
