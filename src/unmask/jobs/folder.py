@@ -159,15 +159,11 @@ class Folder:
 
         content = self._content(number, receipt)
         if content is None:
-            raise self.damaged(number)
+            raise StoreError(
+                f"{places.shown(self.part(number))} is damaged: it is not what was written; repeat "
+                "the command that made the folder, which computes it again"
+            )
         return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
-
-    def damaged(self, number: int) -> StoreError:
-        """The error of a part that does not match its receipt."""
-        return StoreError(
-            f"{places.shown(self.part(number))} is damaged: it is not what was written; repeat "
-            "the command that made the folder, which computes it again"
-        )
 
 
 def stored_plan(folder: str) -> JobPlan | None:

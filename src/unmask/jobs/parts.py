@@ -144,8 +144,7 @@ class Parts(NamedTuple):
 
     def tables(self) -> Iterator[Any]:
         """The rows of each part, in the order of the units; each is verified."""
-        for number, receipt in self.receipts.items():
-            yield self.folder.table(number, receipt)
+        return map(self.folder.table, self.receipts, self.receipts.values())
 
 
 class Merged(NamedTuple):
@@ -156,15 +155,14 @@ class Merged(NamedTuple):
 
 
 def parts_of(place: str) -> Parts:
-    """The parts of a job's folder; a damaged one is a `StoreError`."""
+    """The parts of a job's folder; a damaged one is a `StoreError` when it is read."""
     plan = stored_plan(place)
     if plan is None:
         raise StoreError(f"{places.shown(place)} is not the folder of a job: it has no plan")
-    folder, receipts = Folder(place, plan.digest), dict[int, Receipt]()
-    for number, receipt in folder.receipts().items():
-        if receipt is None:
-            raise folder.damaged(number)
-        receipts[number] = receipt
+    folder = Folder(place, plan.digest)
+    numbers = sorted(folder.numbers("part"))
+    each = zip(numbers, places.in_parallel(folder.receipt, numbers), strict=True)
+    receipts = {number: receipt for number, receipt in each if receipt is not None}
     return Parts(folder, receipts, plan.units - len(receipts))
 
 
@@ -196,13 +194,11 @@ def merge(place: str, output: Path, format: str) -> Merged:
 def _schema(parts: Parts) -> Any:
     """All columns of all parts, the input's first; one that has several types becomes text."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     types, of_input = dict[str, Any](), dict[str, None]()
 
     def schema_of(number: int) -> Any:
-        with places.open_file(parts.folder.part(number)) as file:
-            return pq.read_schema(file)
+        return parts.folder.table(number, parts.receipts[number]).schema
 
     for schema in places.in_parallel(schema_of, parts.receipts):
         of_input.update(dict.fromkeys(_facts(schema).get(_INPUT, ())))
