@@ -61,12 +61,6 @@ def test_a_job_is_never_written_to(place, fill_all, tmp_path):
 
 
 @pytest.mark.slow
-def test_quiet_says_nothing(fill_all, tmp_path):
-    assert fill_all("--quiet") == (0, "")
-    assert fill_all("--quiet") == (0, "")
-
-
-@pytest.mark.slow
 def test_the_cost_of_all_lines_is_printed_once(fill_all, monkeypatch, folder, capsys):
     monkeypatch.setattr(estimate, "LONG_SECONDS", 0.0)
     code, err = fill_all(texts=[PAIR] * 9)
@@ -267,15 +261,6 @@ def test_stdout_has_rows_as_they_are_scored(score_all, monkeypatch):
     code, out, _ = score_all("--output-format", "csv", "--rows-per-unit", "2")
     assert code == 130
     assert out.splitlines() == whole[:5]
-
-
-def test_a_column_of_a_later_row_is_in_the_header(score_all, tmp_path):
-    rows = [{"text": "the cat."}, {"text": "a dog.", "late": "x"}]
-    size = ["--rows-per-unit", "1"]
-    assert score_all("--output", str(tmp_path / "out.csv"), *size, rows=rows)[0] == 0
-    found = list(csv.DictReader((tmp_path / "out.csv").open()))
-    assert list(found[0])[:3] == ["text", "late", "method"]
-    assert [row["late"] for row in found] == ["", "x"]
 
 
 @pytest.mark.slow

@@ -119,14 +119,6 @@ def test_a_changed_file_is_noticed_if_another_has_its_name(model, tmp_path, caps
     assert "'a.txt' of the input has changed" in capsys.readouterr().err
 
 
-def test_options_of_a_folder_are_checked_before_the_model_runs(model, tmp_path, capsys) -> None:
-    write(tmp_path / "in.txt", "the cat sat.\n")
-    asked = ["score", tmp_path / "in.txt", "-m", model, "-o", f"{tmp_path}/out/"]
-    assert run(*asked, "--rows-per-unit", "0") == 2
-    assert "rows_per_unit is a number of rows from 1, not 0" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
 # --- what is merged ------------------------------------------------------------------------------
 
 
