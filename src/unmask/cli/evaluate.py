@@ -1,6 +1,5 @@
 """`unmask evaluate`: many masked examples of a corpus by several constructions, into a folder."""
 
-import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateCommand:
+class EvaluateCommand(many.JobCommand):
     """Many masked examples of a corpus, into a folder."""
 
     SUMMARY = "measure constructions on many masked examples of a corpus"
@@ -41,17 +40,10 @@ class EvaluateCommand:
         default=("contiguous", "random"),
     )
     examples: int = option("examples per kind of mask (default: {default})", "N", default=1000)
-    strict: bool = options.STRICT()
-    dry_run: bool = options.DRY_RUN()
-    quiet: bool = options.QUIET()
     reading: options.CorpusOptions = group(options.CorpusOptions())
     methods: options.Methods = group(options.Methods(method=("all",)))
     support: str | None = option(options.SUPPORT, "NAME|TOKENS", group="construction")
     estimation: options.Estimation = group(options.Estimation())
-    running: options.Running = group(options.Running())
-    rows_per_unit: int | None = many.ROWS_PER_UNIT()
-    shard: str | None = many.SHARD()
-    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def run(self) -> int:
         """Draw the examples, agree on the plan, compute what is missing."""
@@ -69,7 +61,7 @@ class EvaluateCommand:
         from unmask.jobs.running import run_job
 
         job = request.job(
-            say=self._note,
+            say=self.note,
             shard=Shard.parse(self.shard),
             rows_per_unit=self.rows_per_unit,
             strict=self.strict,
@@ -88,17 +80,13 @@ class EvaluateCommand:
         )
         failed = result.counts["failed"]
         again = f", {failed:,} failed: run again to try them again" if failed else ""
-        self._note(
+        self.note(
             f"{result.counts['texts'] - failed:,} examples are in {quoted(self.output, limit=200)}"
             f"{again}; unmask report makes tables of them"
         )
         if result.errors:
             options.say(result.failures())
         return 1 if result.errors or failed else 0
-
-    def _note(self, line: str) -> None:
-        if not self.quiet:
-            print(line, file=sys.stderr)
 
     def _request(self) -> "EvaluationRequest":
         from unmask.evaluation.request import EvaluationRequest

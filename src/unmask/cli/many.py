@@ -27,24 +27,38 @@ if TYPE_CHECKING:
 
 # options that commands over rows share, each a field
 PREFIX = partial(option, "prefix for the names of new columns (default: none)", default="")
-SHARD = partial(
-    option,
-    "do every N-th part from the I-th on, counting from 0, so that N processes can share one "
-    "folder (default: all parts)",
-    "I/N",
-    group="folder of parts",
-)
-ROWS_PER_UNIT = partial(
-    option,
-    "rows per part, which is what an interruption loses at most (default: as many as one core of a "
-    "laptop does in some 5 seconds)",
-    "N",
-    group="folder of parts",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsCommand:
+class JobCommand:
+    """The options of all commands that work unit by unit; help lists them last."""
+
+    strict: bool = options.STRICT()
+    dry_run: bool = options.DRY_RUN()
+    quiet: bool = options.QUIET()
+    running: options.Running = group(options.Running())
+    rows_per_unit: int | None = option(
+        "rows per part, which is what an interruption loses at most (default: as many as one core "
+        "of a laptop does in some 5 seconds)",
+        "N",
+        group="folder of parts",
+    )
+    shard: str | None = option(
+        "do every N-th part from the I-th on, counting from 0, so that N processes can share one "
+        "folder (default: all parts)",
+        "I/N",
+        group="folder of parts",
+    )
+    distributed: cluster.RayOptions = group(cluster.RayOptions())
+
+    def note(self, line: str) -> None:
+        """Print a line beside the data, unless nothing but results is wanted."""
+        if not self.quiet:
+            print(line, file=sys.stderr)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsCommand(JobCommand):
     """The options of all commands over rows; help lists them after those of the command."""
 
     model: str = options.MODEL()
@@ -60,13 +74,6 @@ class RowsCommand:
     )
     output_format: str | None = options.OUTPUT_FORMAT()
     json: bool = options.JSON()
-    strict: bool = options.STRICT()
-    dry_run: bool = options.DRY_RUN()
-    quiet: bool = options.QUIET()
-    running: options.Running = group(options.Running())
-    rows_per_unit: int | None = ROWS_PER_UNIT()
-    shard: str | None = SHARD()
-    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def __post_init__(self) -> None:
         """Reject a limit that leaves no rows."""
@@ -228,7 +235,7 @@ def _to_stream(
         names = job.input.all_names([] if is_pipe else source.units)
         names = [name for name in names if name not in kind.input_columns.dropped]
     if not (command.quiet or is_pipe):
-        job.announce([*source.units], source.rows, _print_note, is_dry=False)
+        job.announce([*source.units], source.rows, command.note, is_dry=False)
     with _opened(place) as file:
         for rows, counts in stream(job, source, False if command.quiet else None):
             held += rows
@@ -278,7 +285,7 @@ def _to_folder(
             workers=workers,
             progress=False if is_quiet else None,
             say=options.say,
-            announce=None if is_quiet else _print_note,
+            announce=None if is_quiet else command.note,
         )
         if result.errors and not result.done:
             raise UnmaskError(result.errors[0])
@@ -290,10 +297,10 @@ def _to_folder(
             shutil.rmtree(folder, ignore_errors=True)
         raise
     code = end(result.counts)
-    if file is None and not is_quiet:
+    if file is None:
         merging = "" if command.shard else "; unmask merge makes one file of them"
         texts = f"{result.counts['texts']:,} texts are in {quoted(command.output, limit=200)}"
-        _print_note(texts + merging)
+        command.note(texts + merging)
     if result.errors:
         options.say(result.failures())
         return code or 1
@@ -303,10 +310,6 @@ def _to_folder(
             merge(folder, Path(file), format)
             shutil.rmtree(folder)
     return code
-
-
-def _print_note(line: str) -> None:
-    print(line, file=sys.stderr)
 
 
 def _check_any(kind: "Kind", counts: "Counts") -> None:

@@ -1,7 +1,6 @@
 """`unmask score`: whole texts, words and minimal pairs, from a file into a file."""
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -202,19 +201,18 @@ class ScoreCommand(many.RowsCommand):
         self, kind: "ScoreKind", counts: "Counts", rows: "list[Row]", *, is_table: bool
     ) -> None:
         """The summary goes to stdout, unless rows for programs do; notes go below a table."""
-        accuracies, notes = _accuracies(kind, counts), list[str]()
-        if not self.quiet:
-            notes += _notes(kind, counts)
+        accuracies = _accuracies(kind, counts)
+        notes = [] if self.quiet else [*_notes(kind, counts)]
         if is_table:
             parts = [self._table(kind, rows), accuracies, "\n".join(notes)]
-            print("\n\n".join(part for part in parts if part))
+            print("\n\n".join(filter(None, parts)))
             return
         if self.output not in (None, "-"):
             print(accuracies, end="\n" if accuracies else "")
-        elif accuracies and not self.quiet:
-            notes = [accuracies, "", *notes]
+        elif accuracies:
+            self.note(f"{accuracies}\n")
         for line in notes:
-            print(line, file=sys.stderr)
+            self.note(line)
 
     def _table(self, kind: "ScoreKind", rows: "list[Row]") -> str:
         from unmask.sequences.outputs import table
