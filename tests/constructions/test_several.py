@@ -14,7 +14,7 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask import LanguageModel, Settings
-from unmask.constructions import construct, constructions_of
+from unmask.constructions import CONSTRUCTIONS, construct
 from unmask.errors import UndeterminedWarning
 from unmask.joints.lazy_orders import LazyOrders, averaged_orders
 from unmask.model.row_reader import RowReader
@@ -28,7 +28,7 @@ AXES = {
     3: [[0, 2, 4], [1, 3], [5, 4, 1]],
     4: [[0, 3]] * 3 + [[2, 1, 5]],
 }
-EVERY = constructions_of(3)
+EVERY = list(CONSTRUCTIONS)
 RECOVER = ("hcb", "log-pool", "orders")
 
 

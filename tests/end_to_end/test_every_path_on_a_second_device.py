@@ -24,7 +24,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import unmask
 from unmask import Joint, Settings, Sketch, cli
-from unmask.constructions import CONSTRUCTIONS, constructions_of
+from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.run import read_run
 from unmask.model import devices
 
@@ -217,7 +217,7 @@ def _architecture(place: Place, name: str) -> object:
 
 @path("joints of three blanks")
 def _(place: Place) -> object:
-    names = constructions_of(3)
+    names = list(CONSTRUCTIONS)
     found = place.lm.joints(THREE, methods=names, support=WORDS, settings=QUIET)
     lazy = place.lm.joint(THREE, method="orders", support="vocabulary", settings=QUIET)
     return summaries(found), lazy.to_dict(3), _drawn(lazy, 4)

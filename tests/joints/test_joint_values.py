@@ -13,7 +13,7 @@ import torch
 from tiny_tokenizers import ODD, save_bert
 
 import unmask
-from unmask.constructions import CONSTRUCTIONS, constructions_of
+from unmask.constructions import CONSTRUCTIONS
 from unmask.errors import SupportError, UnmaskError
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import LazyOrders
@@ -39,7 +39,7 @@ def again(joint: Joint) -> Joint:
 
 
 CASES = [(ONE, "mlm"), *((PAIR, name) for name in CONSTRUCTIONS)]
-CASES += [(THREE, name) for name in constructions_of(3)]
+CASES += [(THREE, name) for name in CONSTRUCTIONS]
 
 
 @pytest.mark.parametrize(("text", "method"), CASES)

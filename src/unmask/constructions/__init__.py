@@ -69,11 +69,6 @@ def default_options(method: str) -> dict[str, object]:
     return construction(method).options()
 
 
-def constructions_of(blanks: int) -> list[str]:
-    """The names of the library's constructions that take so many blanks."""
-    return [name for name, one in CONSTRUCTIONS.items() if blanks < 3 or not one.only_two]
-
-
 def _names() -> list[str]:
     return [*CONSTRUCTIONS, *registered.REGISTERED]
 
@@ -110,16 +105,10 @@ def register(name: str, *, needs: Needs | None = None) -> Callable[[Function], F
 def check_options(method: str, options: Given, blanks: int = 2) -> None:
     """Raise for options that a construction does not take, or not so, before anything runs."""
     chosen = construction(method)
-    if chosen.only_two and blanks > 2:
-        names = ", ".join(constructions_of(blanks))
-        raise MethodError(f"{method} takes two blanks; for more there are {names}")
-    if not options:
-        return
-    allowed = chosen.options(blanks)
+    allowed = chosen.options()
     for option, value in options.items():
         if option not in allowed:
-            of = f"{method} of more than two blanks" if blanks > 2 else method
-            raise MethodError(f"{of} has no {unknown_option(option, allowed)}")
+            raise MethodError(f"{method} has no {unknown_option(option, allowed)}")
         if method not in CONSTRUCTIONS:
             registered.check_value(method, option, value, allowed[option])
         elif option in METHODS[method].options:

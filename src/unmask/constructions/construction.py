@@ -38,9 +38,8 @@ class Construction:
     """One way to a joint: `build(tables, **options)`, and what others must know of it.
 
     `needs` is what it reads of tables of a shape, with its options; `meaning` is one line for help
-    and pages. `of_two` are the options that only two blanks have; with `only_two` only they have
-    the construction. `without_tables` says whether any fill can be scored by a few rows, whatever
-    the supports. `sketched` is the form of two blanks whose law and masked distributions are given,
+    and pages. `without_tables` says whether any fill can be scored by a few rows, whatever the
+    supports. `sketched` is the form of two blanks whose law and masked distributions are given,
     by the blank that is read, as a sketch does: with its weightings as a first axis; `unsketched`
     says why a sketch of the vocabulary does not do, empty where it does.
     `check` raises for options that do not fit each other or the number of blanks, and `check_axes`
@@ -50,20 +49,18 @@ class Construction:
     build: Callable[..., Joint]
     meaning: str
     needs: NeedsOf = lambda shape, _: Needs(masked=True, whole=tuple(range(len(shape))))
-    of_two: tuple[str, ...] = ()
-    only_two: bool = False
     without_tables: Callable[[Given], bool] = lambda _: False
     sketched: Callable[..., Form] | None = None
     unsketched: str = "it has not been shown to work with one"
     check: Callable[[Given, int], None] = lambda *_: None
     check_axes: Callable[[Given, tuple[Support, ...]], None] = lambda *_: None
 
-    def options(self, blanks: int = 2) -> dict[str, object]:
+    def options(self) -> dict[str, object]:
         """The options that it takes, with their defaults."""
         return {
             name: parameter.default
             for name, parameter in signature(self.build).parameters.items()
-            if parameter.kind is Parameter.KEYWORD_ONLY and (blanks < 3 or name not in self.of_two)
+            if parameter.kind is Parameter.KEYWORD_ONLY
         }
 
 

@@ -74,6 +74,8 @@ def _named(axes: Sequence[Support], pivot: object, steps: Sequence[int]) -> dict
 def _check(options: Given, blanks: int) -> None:
     """Raise for a pivot that so many blanks do not take."""
     pivot, axis = options.get("pivot"), options.get("pivot_axis", 0)
+    if blanks > 2 and "pivot_axis" in options:
+        raise MethodError("pivot_axis is an option of two blanks; give pivot a token per blank")
     if whole_number(axis) not in (0, 1):
         raise MethodError(f"pivot_axis is 0 or 1, not {quoted(axis)}")
     single = isinstance(pivot, str) or whole_number(pivot) is not None
@@ -107,7 +109,6 @@ HCB = Construction(
     hcb,
     "a walk from a pivot fill to every other (Hammersley, Clifford, Besag)",
     _needs,
-    of_two=("pivot_axis",),
     unsketched="absurd contexts count in its normaliser, and a sketch misses them",
     check=_check,
     check_axes=_check_pivot,

@@ -44,8 +44,13 @@ def add(name: str, value: object, needs: object) -> None:
         update_wrapper(partial(_joint, name, function, parts), function),
         (inspect.getdoc(function) or name).splitlines()[0],
         needs=lambda shape, options: parts,
-        only_two=True,
+        check=partial(_reject_more, name),
     )
+
+
+def _reject_more(name: str, _: object, blanks: int) -> None:
+    if blanks > 2:
+        raise MethodError(f"{name} takes two blanks; the library's own constructions take more")
 
 
 def imported(spec: str) -> None:

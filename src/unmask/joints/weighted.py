@@ -59,11 +59,6 @@ class Weighted:
         """The unnormalised log masses of all cells, under one weighting."""
         return torch.stack([term.scores(number) for term in self._terms]).logsumexp(dim=0)
 
-    def log_table(self, number: int) -> Table:
-        """Log-probabilities of all pairs of tokens under one weighting, each on its own."""
-        log_a, log_b = (log[number] for log in self.sampled.log_weights)
-        return self.scores(number) - self.log_normalizers[number] - log_a[:, None] - log_b
-
     def log_probs(self, cells: Int[Tensor, "cells 2"]) -> Float[Tensor, "weightings cells"]:
         """Log-probabilities of pairs of tokens, each on its own and not for what it represents."""
         scores = torch.stack([term.scores_of(cells) for term in self._terms]).logsumexp(dim=0)

@@ -307,7 +307,7 @@ def read_cloze(
             f"the positions of a cloze are distinct places of its {len(cloze.ids)} tokens, not "
             f"{quoted(places)}"
         )
-    if min(places) < first_blank(lm.model):
+    if 0 in places and first_blank(lm.model):
         raise ClozeError(FIRST_IS_NO_BLANK)
     beyond = [token for token in cloze.ids if token >= size and token != lm.model.mask_id]
     if beyond:

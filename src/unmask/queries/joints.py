@@ -15,7 +15,6 @@ from unmask.constructions import (
     METHOD_WITHOUT_TABLES,
     build,
     construction,
-    constructions_of,
 )
 from unmask.constructions.construction import Given
 from unmask.errors import MethodError, SupportError
@@ -133,7 +132,7 @@ def default_methods(blanks: int, support: object) -> list[str]:
     if default_method(blanks, support) == METHOD_WITHOUT_TABLES:
         return [METHOD_WITHOUT_TABLES]
     sketched = isinstance(support, Sketch)
-    return [name for name in constructions_of(blanks) if not sketched or name in sketchable()]
+    return sketchable() if sketched else list(CONSTRUCTIONS)
 
 
 # --- the joints --------------------------------------------------------------------------------

@@ -243,8 +243,11 @@ class _Built:
         """The stated error of a fill, or the root mean square of those of the likeliest."""
         sides = self.weighted.sampled.sides
         if fill is None:
-            log_p = self.weighted.log_table(self.number)
-            cells = torch.stack(torch.unravel_index(highest(log_p.flatten(), _LISTED), log_p.shape))
+            log_a, log_b = (log[self.number] for log in self.weighted.sampled.log_weights)
+            # each token on its own, not for what it represents
+            scores = self.weighted.scores(self.number) - log_a[:, None] - log_b
+            best = torch.unravel_index(highest(scores.flatten(), _LISTED), scores.shape)
+            cells = torch.stack(best)
         else:
             places = [
                 axis.index(token)

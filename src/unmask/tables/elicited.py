@@ -31,8 +31,8 @@ class ElicitedSource(BlankReader):
 
         With the same `batch_size`, device and threads the same run gives the same bits.
         """
-        tried = self.reader.batch_size
-        size = {} if tried is None or not self._read_contexts else {"batch_size": tried}
+        rows = self.reader.batch_size
+        size = {} if rows is None or not self._read_contexts else {"batch_size": rows}
         why = {"tables_because": self._storage.why} if self._storage else {}
         return {**super().diagnostics(), **size, **why}
 
