@@ -1,7 +1,5 @@
 """`unmask evaluate` and `unmask report` on a tiny BERT: what they write, say and refuse."""
 
-import csv
-import io
 import json
 import shutil
 from collections.abc import Callable
@@ -197,19 +195,6 @@ def test_a_device_is_written_to_and_not_replaced(report, done: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_notes_are_escaped(report, folder: str, corpus: str, tmp_path: Path) -> None:
-    request = EvaluationRequest(
-        corpus=CorpusSpec(corpus),
-        model=ModelSource(place=folder),
-        examples=100,
-        methods=["mlm"],
-        model_name="\x1b[31mred",
-    )
-    evaluate(request, tmp_path / "run", progress=False)
-    assert "\x1b" not in report(tmp_path / "run", "--resamples", "50")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mlm", "orders", "hcb"])
 def test_a_dry_run_counts_what_metrics_read(run, tmp_path: Path, method: str) -> None:
     """A-KL and J are of both tables, whatever the construction reads."""
@@ -218,24 +203,6 @@ def test_a_dry_run_counts_what_metrics_read(run, tmp_path: Path, method: str) ->
     assert code == 0
     # two tables of five tokens, both blanks masked
     assert "66 forward passes for 6 examples" in out
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "json"])
-def test_a_report_in_every_format(report, done: Path, format: str, tmp_path: Path) -> None:
-    out = report(done, "--output-format", format, "--resamples", "50")
-    assert "log-pool" in out
-    assert report(done, "--output-format", format, "--resamples", "50") == out
-    report(done, "--output-format", format, "--resamples", "50", "--output", tmp_path / "out")
-    assert (tmp_path / "out").read_text() == out
-    if format == "json":
-        values = json.loads(out)
-        assert {"results", "configs", "versions", "differences"} <= values.keys()
-        (about,) = values["config"]["runs"]
-        assert about["plan_sha256"] == read_run(done).job.digest
-    if format == "csv":
-        rows = list(csv.DictReader(io.StringIO(out)))
-        assert len(rows) == 2 * len(unmask.CONSTRUCTIONS)
 
 
 @pytest.mark.slow

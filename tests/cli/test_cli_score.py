@@ -6,7 +6,6 @@ import json
 import math
 import re
 import shlex
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -132,18 +131,6 @@ def test_a_word_without_tokens_has_a_reason_and_no_surprisal(
     assert surprisals == pytest.approx([-word.log_prob for word in others])
 
 
-def test_a_table_for_people(score) -> None:
-    out, err = score(*given(TEXTS))
-    table, notes = out.split("\n\n")
-    head, *lines = table.splitlines()
-    # columns without a value are left out
-    assert head.split() == ["text", "score", "tokens", "forward_passes"]
-    assert [line.split("  ")[0] for line in lines] == TEXTS
-    assert notes == "pll: in nats; a score, not a log-probability\n"
-    assert err == ""
-    assert "\n\n" not in score(*given(TEXTS), "--quiet")[0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["left-to-right", "surest", "margin"])
 def test_log_probabilities_have_their_order_in_the_row(rows, score, lm, order) -> None:
@@ -244,16 +231,6 @@ def as_rows(path: Path, format: str) -> list[dict[str, Any]]:
     if format == "jsonl":
         return [json.loads(line) for line in path.read_text().splitlines()]
     return list(csv.DictReader(path.open(), delimiter="\t" if format == "tsv" else ","))
-
-
-def test_standard_input_of_a_named_format(rows, monkeypatch) -> None:
-    for content, options in (
-        (f"{TEXTS[0]}\n{TEXTS[1]}\n", ()),
-        (f"n\ttext\n1\t{TEXTS[0]}\n2\t{TEXTS[1]}\n", ("--input-format", "tsv")),
-    ):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
-        found = rows("-", *options)
-        assert [row["text"] for row in found] == TEXTS[:2]
 
 
 def test_values_of_json_pass_through_unchanged(rows, score, tmp_path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from evaluation_rows import HOSTILE, a_row
-from plans import a_plan, a_run
+from plans import MODEL, a_plan, a_run
 
 from unmask import markup
 from unmask.evaluation.reports.rendering import comma_separated, latex, markdown, text
@@ -183,6 +183,14 @@ def test_an_empty_table_can_be_written(render) -> None:
 def test_no_control_character_comes_through(name: str, render) -> None:
     for table in hostile_tables(name):
         assert all(ch.isprintable() or ch == "\n" for ch in render(table))
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_names_in_notes_are_escaped(render) -> None:
+    run = a_run(a_plan(model=replace(MODEL, name="\x1b[31mred")), rows(2))
+    table = report([run], resampling=QUICK).table("results")
+    assert any("\x1b[31mred on c" in note for note in table.notes)
+    assert "\x1b" not in render(table)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
