@@ -32,9 +32,10 @@ def plot_consistency(answers: "Consistency") -> "Figure":
     model = printable(str(answers.facts.get("model")))
     with drawing([model]) as (figure, fonts):
         by_bin, by_order = figure.subplots(1, 2)
-        values = [one.value for _, one, _ in bins]
+        estimates = [estimate for _, estimate, _ in bins]
+        values = [estimate.value for estimate in estimates]
         # the ends of an interval may be unknown, and its value lie at an end
-        ends = [(one.value - one.low, one.high - one.value) for _, one, _ in bins]
+        ends = [(each.value - each.low, each.high - each.value) for each in estimates]
         reach = np.maximum(np.nan_to_num(ends), 0).T
         by_bin.errorbar(range(len(bins)), values, reach, color=_COLOUR, fmt="o", capsize=3)
         by_bin.set_xticks(range(len(bins)), [f"{name}\n(n={count})" for name, _, count in bins])
@@ -64,13 +65,13 @@ def by_distance(answers: "Consistency") -> list[tuple[str, Estimate, int]]:
     """J of all pairs of blanks by how far apart they are: a name, a mean and a count per bin."""
     pairs, bins = [row for row in answers.rows if row.get("incompatibility") is not None], []
     for low, high in _BINS:
-        if chosen := [row for row in pairs if low <= row["distance"] <= high]:
+        if inside := [row for row in pairs if low <= row["distance"] <= high]:
             values, names = zip(
-                *((row["incompatibility"], row["text_id"]) for row in chosen), strict=True
+                *((row["incompatibility"], row["text_id"]) for row in inside), strict=True
             )
             (mean,) = means([values], names, answers.resampling)
             name = str(low) if low == high else f"{low}-{high}" if high < math.inf else f"{low}+"
-            bins.append((name, mean, len(chosen)))
+            bins.append((name, mean, len(inside)))
     return bins
 
 
@@ -79,4 +80,4 @@ def deviations(answers: "Consistency") -> list[float]:
     texts: dict[str, list[float]] = {}
     for row in (row for row in answers.rows if row["part"] == ORDER):
         texts.setdefault(row["text_id"], []).append(row["text_log_p"] / row["tokens"])
-    return [one - fmean(logs) for logs in texts.values() for one in logs]
+    return [log_p - fmean(logs) for logs in texts.values() for log_p in logs]

@@ -47,7 +47,7 @@ def plot_map(dependence: DependenceMap) -> "Figure":
         _label(panel, shown, cell[1])
         panels.draw_colour_bar(figure, mesh, [panel], scale)
         room = panels.inches(shown)
-        wide, high = (len(shown) * one for one in cell)
+        wide, high = (len(shown) * side for side in cell)
         size = (_AROUND_WIDTH + room + wide, _AROUND_HEIGHT + room + high)
         heat_map.write_around(figure, fonts, text, notes, size)
     return figure
@@ -174,10 +174,10 @@ def _arc(panel: Any, ends: Sequence[float], steep: float, look: dict[str, Any]) 
     """Half an ellipse; all are equally steep, so that one within another does not touch it."""
     start, end = ends
     side = 1 if steep > 0 else -1
-    across = [math.pi * step / 48 for step in range(49)]
+    angles = [math.pi * step / 48 for step in range(49)]
     middle, reach = (start + end) / 2, (end - start) / 2
-    xs = [middle - reach * math.cos(one) for one in across]
-    ys = [side * _LINE / 2 + steep * reach * math.sin(one) for one in across]
+    xs = [middle - reach * math.cos(angle) for angle in angles]
+    ys = [side * _LINE / 2 + steep * reach * math.sin(angle) for angle in angles]
     panel.plot(xs, ys, solid_capstyle="round", **look)
 
 
@@ -200,7 +200,7 @@ def _frame(
 
 
 def _share(dependence: DependenceMap, edge: Edge, edges: Iterable[Edge]) -> float:
-    most = max(dependence[one] for one in edges)
+    most = max(dependence[other] for other in edges)
     return min(1.0, max(0.0, dependence[edge] / most)) if most > 0 else 0.0
 
 

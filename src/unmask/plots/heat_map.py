@@ -110,7 +110,7 @@ def notes_of(
             "forward passes."
         )
     agreements = {name: joint.agreement() for name, joint in joints.items()}
-    notes = {name: f"{one}." for name, one in agreements.items() if one is not None}
+    notes = {name: f"{words}." for name, words in agreements.items() if words is not None}
     if len(set(notes.values())) == 1:
         yield next(iter(notes.values()))
     else:
@@ -120,12 +120,12 @@ def notes_of(
 def _about_probabilities(
     joints: Mapping[str, Joint], values: Sequence[Tensor], scale: panels.Scale
 ) -> Iterator[str]:
-    written = [scale.written(p) for one in values for p in one.reshape(-1).tolist()]
+    written = [scale.written(p) for cells in values for p in cells.reshape(-1).tolist()]
     if any(written):
         decimals = max(len(text.partition(".")[2]) for text in written)
         small = f"; empty ones are below {0.5 * 10**-decimals:g}%" if "" in written else ""
         yield f"Numbers in cells are percentages{small}."
-    held = [f"{100 * float(one.sum()):.3g}%" for one in values]
+    held = [f"{100 * float(cells.sum()):.3g}%" for cells in values]
     if len(held) == 1:
         yield f"All pairs shown have {held[0]} of the probability."
     else:

@@ -39,7 +39,7 @@ class Scale:
 
 def scale_of(kind: str, values: Sequence[Tensor]) -> Scale:
     """One scale for all these maps: from 0 for probabilities, symmetric around 0 for PMI."""
-    every = torch.cat([one.reshape(-1) for one in values])
+    every = torch.cat([cells.reshape(-1) for cells in values])
     most = max((abs(x) for x in every.tolist() if math.isfinite(x)), default=0.0)
     if kind == "pmi":
         most = max(most, _LEAST_PMI)
@@ -134,7 +134,7 @@ def draw_bars(panel: Any, values: Sequence[float], colour: str, *, lying: bool) 
 
 
 def draw_colour_bar(figure: Any, mesh: Any, panels: Any, scale: Scale) -> None:
-    """What the colours are worth, at the right of the panels."""
+    """Colour bar at the right of the panels."""
     bar = figure.colorbar(mesh, ax=panels, location="right", aspect=30, pad=0.02)
     bar.set_label(scale.label, fontsize=NORMAL)
     bar.ax.tick_params(labelsize=SMALL)

@@ -25,14 +25,14 @@ def axis_range(lines: Mapping[str, Sequence[Interval]]) -> tuple[float, float]:
     Lines are left out one by one, always that without which the others get most height, as long
     as they get twice of it and more than half of the lines remain.
     """
-    kept = {name: _reach(line) for name, line in lines.items()}
-    while len(kept) - 1 > len(lines) / 2:
-        rests = {name: [kept[other] for other in kept if other != name] for name in kept}
-        worst = min(kept, key=lambda name: _height(rests[name]))
-        if _height(list(kept.values())) < _FLATTENED * _height(rests[worst]):
+    reaches = {name: _reach(line) for name, line in lines.items()}
+    while len(reaches) - 1 > len(lines) / 2:
+        rests = {name: [reaches[other] for other in reaches if other != name] for name in reaches}
+        worst = min(reaches, key=lambda name: _height(rests[name]))
+        if _height(list(reaches.values())) < _FLATTENED * _height(rests[worst]):
             break
-        del kept[worst]
-    low, high = min(low for low, _ in kept.values()), max(high for _, high in kept.values())
+        del reaches[worst]
+    low, high = min(low for low, _ in reaches.values()), max(high for _, high in reaches.values())
     margin = 0.05 * (high - low) or 0.5
     return low - margin, high + margin
 
@@ -53,7 +53,7 @@ def outside(
     """Which lines leave the axis, and how far; empty where none does."""
     notes = []
     for line, points in lines.items():
-        values = [one.value for one in points if not low <= one.value <= high]
+        values = [point.value for point in points if not low <= point.value <= high]
         if values:
             first, last = f"{min(values):.2f}", f"{max(values):.2f}"
             notes.append(f"{name(line)} ({first if first == last else f'{first} to {last}'})")
@@ -62,7 +62,8 @@ def outside(
 
 def _reach(line: Sequence[Interval]) -> tuple[float, float]:
     # an interval that nothing is known of has ends that are NaN
-    ends = [end for one in line for end in (one.value, one.low, one.high) if not math.isnan(end)]
+    ends = [end for point in line for end in (point.value, point.low, point.high)]
+    ends = [end for end in ends if not math.isnan(end)]
     return min(ends), max(ends)
 
 

@@ -57,13 +57,14 @@ def construction_styles(names: Iterable[str]) -> dict[str, Style]:
     """
     names, library = list(names), _library_styles()
     styles = {name: library[name] for name in names if name in library}
-    looks = [(one.colour, other.marker) for one in library.values() for other in library.values()]
-    every = [Style(*look, dashes) for look in looks for dashes in _DASHES]
+    every = list(library.values())
+    looks = [(first.colour, second.marker) for first in every for second in every]
+    others = [Style(*look, dashes) for look in looks for dashes in _DASHES]
     for name in sorted(set(names) - library.keys()):
         first = int.from_bytes(hashlib.sha256(name.encode(errors="surrogatepass")).digest())
-        order = (every[(first + step) % len(every)] for step in range(len(every)))
+        order = (others[(first + step) % len(others)] for step in range(len(others)))
         taken = set(styles.values())
-        styles[name] = next((s for s in order if s not in taken), every[first % len(every)])
+        styles[name] = next((s for s in order if s not in taken), others[first % len(others)])
     return {name: styles[name] for name in names}
 
 

@@ -99,7 +99,7 @@ def _chosen(joints: Sequence[Joint], axis: int, n: int) -> list[int]:
     ids = [
         token
         for token in dict.fromkeys(token for token in chain(*turns) if token is not None)
-        if all(one.place_of_id(token) is not None for one in axes)
+        if all(support.place_of_id(token) is not None for support in axes)
     ][:n]
     free = [joint for joint in joints if joint.is_tabulated()]
     if free:
@@ -114,9 +114,9 @@ def _wanted(joint: Joint, axis: int, n: int) -> list[int]:
     free = joint.is_tabulated()
     pairs = joint.top(min(2 * n, math.prod(joint.shape)))
     of_pairs = dict.fromkeys(fill.ids[axis] for fill in pairs)
-    chosen = list(of_pairs)[: math.ceil(n / 2) if free else n]
+    wanted = list(of_pairs)[: math.ceil(n / 2) if free else n]
     if free:
         by_marginal = torch.sort(log_marginal(joint, axis), descending=True, stable=True).indices
         likely = joint.supports[axis].ids.cpu()[by_marginal[: 2 * n]].tolist()
-        chosen += [token for token in likely if token not in chosen]
-    return chosen[:n]
+        wanted += [token for token in likely if token not in wanted]
+    return wanted[:n]

@@ -52,7 +52,7 @@ def frontier(
     every = [_checked(Point(*row)) for row in rows]
     if not every:
         raise UnmaskError("there is no point to draw; give (construction, passes, nll, low, high)")
-    names = [one.construction for one in every]
+    names = [point.construction for point in every]
     if len(set(names)) < len(names):
         raise UnmaskError("a construction is given twice; name its options to tell them apart")
     styles = {legend_name(name): style for name, style in construction_styles(names).items()}
@@ -69,17 +69,17 @@ def frontier(
 
 
 def _draw(panel: Any, every: Sequence[Point], styles: Sequence[tuple[str, Style]]) -> None:
-    lines = {name: [one] for (name, _), one in zip(styles, every, strict=True)}
+    lines = {name: [point] for (name, _), point in zip(styles, every, strict=True)}
     low, high = axis_range(lines)
     panel.set_xscale("log")
     panel.set_ylim(low, high)
     places = _places(every)
     panel.step(*_best(every, places), where="post", color="#BBBBBB", linewidth=1, zorder=0)
-    for x, one, (name, style) in zip(places, every, styles, strict=True):
-        panel.vlines(x, one.low, one.high, style.colour, linewidth=1, alpha=0.6)
+    for x, point, (name, style) in zip(places, every, styles, strict=True):
+        panel.vlines(x, point.low, point.high, style.colour, linewidth=1, alpha=0.6)
         look = {"marker": style.marker, "markersize": 1.4 * style.marker_size, "linestyle": ""}
-        panel.plot([x], [one.value], color=style.colour, label=name, **look)
-        mark_outside(panel, [x], [one.value], style.colour)
+        panel.plot([x], [point.value], color=style.colour, label=name, **look)
+        mark_outside(panel, [x], [point.value], style.colour)
     panel.set_xlabel("forward passes for one pair", fontsize=NORMAL)
     panel.set_ylabel("pairwise NLL, nats per token", fontsize=NORMAL)
     panel.tick_params(labelsize=SMALL)
@@ -94,10 +94,10 @@ def _draw(panel: Any, every: Sequence[Point], styles: Sequence[tuple[str, Style]
 def _places(every: Sequence[Point]) -> list[float]:
     """The positions of points: their cost, or close to it if several points share it."""
     places = []
-    for place, one in enumerate(every):
-        same = [k for k, other in enumerate(every) if other.forward_passes == one.forward_passes]
+    for place, point in enumerate(every):
+        same = [k for k, other in enumerate(every) if other.forward_passes == point.forward_passes]
         shift = same.index(place) / (len(same) - 1) - 0.5 if len(same) > 1 else 0.0
-        places.append(one.forward_passes * _SPREAD**shift)
+        places.append(point.forward_passes * _SPREAD**shift)
     return places
 
 
