@@ -299,7 +299,7 @@ class LanguageModel(JointModel):
         seed: int = 0,
         settings: Settings | None = None,
     ) -> DependenceMap | list[DependenceMap]:
-        """How strongly every two words of a text depend on each other, or those of each of a list.
+        """The dependence between every two words of a text, or of each of a list of texts.
 
         - "mutual-information", in bits: with both words masked, how far filling one moves the
           model's distribution of the other, averaged over `samples` fills and both directions.
@@ -372,7 +372,7 @@ class LanguageModel(JointModel):
         examples: int = 1,
         timed: bool = True,
     ) -> Cost:
-        """What joints would cost per text; times the model for a second.
+        """The cost of joints per text; times the model for a second.
 
         Args:
             text: A text with mask tokens or without, or a `Cloze`.
@@ -567,7 +567,7 @@ class LanguageModel(JointModel):
         seed: int = 0,
         settings: Settings | None = None,
     ) -> "Consistency":
-        """How far the model contradicts itself on texts, by blanks and orders of unmasking.
+        """The contradictions of the model on texts, by blanks and orders of unmasking.
 
         Of every text two pairs of words are masked, neighbours and any two, and all its tokens are
         revealed in several random orders. A model with one joint distribution would answer alike.
@@ -605,7 +605,7 @@ class LanguageModel(JointModel):
         support: str | Sketch = AUTO,
         settings: Settings | None = None,
     ) -> list[PairScore]:
-        """How likely two words are together in the two blanks of a text, for every item.
+        """The log-probability of two words together in the two blanks of a text, for every item.
 
         - `orders`: three forward passes per item, more where a word has several pieces.
           Conditionals are the model's with the other word filled in, and `association` is against

@@ -1,4 +1,4 @@
-"""What users choose by name: constructions with their options, supports, measures.
+"""Names that users choose: constructions with their options, supports, measures.
 
 It imports no torch, so that help, figures and pages know them at once. A construction is its file
 in `constructions/` and its entry in `METHODS` here: options, looks and words come from the entry.
@@ -100,8 +100,8 @@ MEANS = ("arithmetic", "geometric")
 
 
 def model_name(place: str) -> str:
-    """What a model is called: a hub name as it is, of a folder the last part, which is the same
-    on every machine.
+    """The name of a model in results: a hub name as it is, or the last part of a folder, which is
+    the same on every machine.
     """
     folder = os.path.expanduser(place)
     return Path(folder).resolve().name if os.path.isdir(folder) else place

@@ -208,7 +208,7 @@ def _page(lm: unmask.LanguageModel, settings: unmask.Settings) -> Any:
         )
         button = gr.Button("Fill the blanks", variant="primary", elem_id="fill")
         filled = gr.HTML("", elem_id="answer")
-        examples = [gr.Button(one, size="sm", elem_classes="example") for one in EXAMPLES]
+        examples = [gr.Button(sentence, size="sm", elem_classes="example") for sentence in EXAMPLES]
 
         def respond(written: object) -> str:
             return answer(lm, written, settings)

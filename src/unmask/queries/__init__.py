@@ -1,1 +1,1 @@
-"""What a `LanguageModel` computes of one text or many."""
+"""The answers of a `LanguageModel` about one text or many."""

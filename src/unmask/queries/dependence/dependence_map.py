@@ -1,4 +1,4 @@
-"""How strongly every two places of a text depend on each other, as a value. Knows no model."""
+"""The dependence between every two places of a text, as a value. Knows no model."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -44,8 +44,8 @@ class Place(NamedTuple):
 
 
 def numbers_of(places: Sequence[Place]) -> list[int]:
-    """Where places are, for how far they are apart."""
-    return [n if one.number is None else one.number for n, one in enumerate(places)]
+    """The positions of places, from which their distances are counted."""
+    return [n if place.number is None else place.number for n, place in enumerate(places)]
 
 
 class Dependence(NamedTuple):
@@ -71,7 +71,7 @@ class Dependence(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DependenceMap(Guessable):
-    """How strongly every two places of a text depend on each other, by one `measure`.
+    """The dependence between every two places of a text, by one `measure`.
 
     `values` are symmetric, in the `unit`; they are not a number on the diagonal and, with a window,
     between places further apart. `standard_errors` are None where nothing was estimated by samples.
@@ -116,18 +116,18 @@ class DependenceMap(Guessable):
         head = ["", "", self.unit, *(["error"] if self.standard_errors is not None else [])]
         rows = [
             [
-                *map(printable, one.names),
-                f"{one.value:z.3f}",
-                *([] if one.standard_error is None else [f"{one.standard_error:.3f}"]),
+                *map(printable, pair.names),
+                f"{pair.value:z.3f}",
+                *([] if pair.standard_error is None else [f"{pair.standard_error:.3f}"]),
             ]
-            for one in pairs
+            for pair in pairs
         ]
         return columns([head, *rows])
 
     def __getitem__(self, pair: tuple[int | str, int | str]) -> float:
         """The value of two places, by their numbers or by names that occur once."""
-        one, other = (self._number(place) for place in pair)
-        return float(self.values[one, other])
+        first, second = (self._number(place) for place in pair)
+        return float(self.values[first, second])
 
     def top(self, n: int = 10, *, apart: int = 1) -> list[Dependence]:
         """The strongest dependences, best first.
@@ -150,9 +150,9 @@ class DependenceMap(Guessable):
                 f"top takes whole numbers from 1, not {quoted(n)} and apart={quoted(apart)}"
             )
         where = numbers_of(self.places)
-        pairs = [one for one in self.pairs() if where[one.second] - where[one.first] >= apart]
+        pairs = [pair for pair in self.pairs() if where[pair.second] - where[pair.first] >= apart]
         # of equals the first
-        return sorted(pairs, key=lambda one: -one.value)[:n]
+        return sorted(pairs, key=lambda pair: -pair.value)[:n]
 
     def pairs(self) -> list[Dependence]:
         """Every two places that have a value, in their order."""
@@ -261,21 +261,21 @@ class DependenceMap(Guessable):
         where = numbers_of(self.places)
         return [
             {
-                "first": one.first,
-                "second": one.second,
-                "first_name": one.names[0],
-                "second_name": one.names[1],
-                "distance": where[one.second] - where[one.first],
-                self.measure.replace("-", "_"): one.value,
-                "standard_error": one.standard_error,
+                "first": pair.first,
+                "second": pair.second,
+                "first_name": pair.names[0],
+                "second_name": pair.names[1],
+                "distance": where[pair.second] - where[pair.first],
+                self.measure.replace("-", "_"): pair.value,
+                "standard_error": pair.standard_error,
                 "unit": self.unit,
             }
-            for one in self.pairs()
+            for pair in self.pairs()
         ]
 
     def _number(self, place: int | str) -> int:
         if isinstance(place, str):
-            numbers = [number for number, one in enumerate(self.places) if one.name == place]
+            numbers = [number for number, named in enumerate(self.places) if named.name == place]
             if len(numbers) == 1:
                 return numbers[0]
             raise UnmaskError(

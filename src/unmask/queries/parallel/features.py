@@ -20,7 +20,7 @@ _LEAST = 1e-6
 
 
 def feature_groups(inside: Inside) -> dict[str, int]:
-    """How many features of each kind a model shows, in their order."""
+    """The numbers of features of each kind that a model shows, in their order."""
     attention = 0 if inside.attention is None else 2 * inside.attention[0, :, :, 0, 0].numel()
     states = 0 if inside.hidden is None else 2
     return {"attention": attention, "certainty": 4, "distance": 3, "states": states, "overlap": 1}
