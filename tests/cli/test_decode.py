@@ -9,6 +9,7 @@ from tiny_tokenizers import ODD, save_bert
 
 import unmask
 from unmask.cli import main
+from unmask.queries.parallel import training
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -80,12 +81,19 @@ def test_where_a_batch_fails_its_texts_are_filled_one_by_one(
 
 
 @pytest.mark.slow
-def test_passes_take_the_head_beside_the_model(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_passes_take_the_head_that_was_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    any_rate = str(Path(__file__).parents[2] / "models" / "any-rate")
-    text = "Two [MASK] are playing [MASK] on the [MASK] [MASK] a [MASK]."
-    assert main(["decode", text, "-m", any_rate, "--passes", "2"]) == 0
-    out, err = capsys.readouterr()
-    assert out.startswith("Two ")
-    assert err.startswith("head ")
+    monkeypatch.setattr(training, "_STEPS", 100)
+    monkeypatch.setattr(training, "BOUNDS", (0.01, 3.0))
+    monkeypatch.setattr(training, "_COUNTED_TEXTS", 1)
+    model = str(save_bert(tmp_path / "bert"))
+    texts = [f"the {word} sat on the red mat." for word in ("cat", "dog", "man", "hat")]
+    every = [
+        f"{text} {more}" for text in texts for more in ("the cat ran.", "a dog.", "a man ran.")
+    ]
+    (tmp_path / "texts.txt").write_text("\n".join(every), encoding="utf-8")
+    assert main(["head", model, str(tmp_path / "texts.txt")]) == 0
+    assert "learnt from" in capsys.readouterr().err
+    assert main(["decode", "the [MASK] sat [MASK] the [MASK].", "-m", model, "--passes", "1"]) == 0
+    assert capsys.readouterr().err.endswith("; 1 forward pass\n")

@@ -89,6 +89,7 @@ class DecodeCommand(many.RowsCommand):
         if not self.quiet:
             groups = " then ".join(" ".join(map(str, group)) for group in fill["groups"])
             bound = "" if fill["threshold"] is None else f" {fill['threshold']:g}"
-            passes = f"{fill['forward_passes']:,} forward passes"
+            count = fill["forward_passes"]
+            passes = f"{count:,} forward pass{'es' * (count != 1)}"
             print(f"{fill['rule']}{bound}: blanks {groups}; {passes}", file=sys.stderr)
         return 0
