@@ -277,24 +277,21 @@ def _reject_other_shift(masked_lm: HuggingFaceMaskedLM) -> None:
     shift = masked_lm.shift
     readouts = masked_lm.readouts(ids, range(int(shift), _LENGTH))
     layer = masked_lm.output_embedding
-    log_probs = torch.log_softmax(readouts if layer is None else layer.logits(readouts), dim=-1)
-    # [text, position, token of the text]
-    log_probs = log_probs.gather(2, ids[:, None].expand(-1, log_probs.shape[1], -1))
-    likeliest = log_probs.argmax(1)
+    logits = readouts if layer is None else layer.logits(readouts)
+    log_probs = torch.log_softmax(logits, dim=-1)
+    # where each token of a text is likeliest, of all positions that were read
+    likeliest = log_probs.gather(2, ids[:, None].expand(-1, log_probs.shape[1], -1)).argmax(1)
     # of the tokens that can be predicted in both ways: the other way than the model was loaded for
     likeliest = likeliest[:, :-1] if shift else likeliest[:, 1:]
     other = likeliest == torch.arange(_LENGTH - 1, device=ids.device)
     count, tokens = int(other.sum()), other.numel()
     if count > _SHIFTED * tokens:
-        name = type(masked_lm.model).__name__
         share = f"({count} of {tokens} tokens of texts without blanks)"
-        raise ModelError(
-            f"{name} predicts token i at position i {share}, so its logits are not shifted; load "
-            "it with shift=False"
-            if shift
-            else f"{name} predicts token i at position i-1 {share}, as Dream and MNTP models do; "
-            "load it with shift=True"
-        )
+        where, so = f"i-1 {share}", "as Dream and MNTP models do; load it with shift=True"
+        if shift:
+            where, so = f"i {share}", "so its logits are not shifted; load it with shift=False"
+        name = type(masked_lm.model).__name__
+        raise ModelError(f"{name} predicts token i at position {where}, {so}")
 
 
 def _dtype(dtype: str | torch.dtype) -> torch.dtype:

@@ -97,8 +97,7 @@ def choose_axes(
     wanted = [min(sizes.get(blank, len(axis)), len(axis)) for blank, axis in enumerate(among)]
     supports, held = grown(reader, wanted)
     chosen = tuple(supports[b] if b in sizes else axes[b] for b in range(blanks))
-    masses = [held[b] for b in range(blanks)]
-    diagnostics = {"candidates_from": "model", "candidates_mass": masses}
+    diagnostics = {"candidates_from": "model", "candidates_mass": held}
     return Axes(chosen, reader.forward_passes, diagnostics)
 
 
