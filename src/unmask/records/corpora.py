@@ -55,13 +55,13 @@ class CorpusSpec:
             )
         if self.format is not None:
             format_of(self.place, self.format)
-        if isinstance(columns, str) or not isinstance(columns, Sequence):
-            raise CorpusError(f"columns is a list of names or numbers, not {quoted(columns)}")
-        for number, column in enumerate(columns):
-            if not isinstance(column, str) or not column:
-                raise CorpusError(f"a column is a name or a number as text, not {quoted(column)}")
-            if column in columns[:number]:
-                raise CorpusError(f"columns names {quoted(column)} twice; give every column once")
+        is_list = isinstance(columns, Sequence) and not isinstance(columns, str)
+        if not is_list or not all(isinstance(name, str) and name for name in self.columns):
+            raise CorpusError(
+                f"columns is a list of names, or of numbers as text, not {quoted(columns)}"
+            )
+        if len(set(self.columns)) < len(self.columns):
+            raise CorpusError(f"columns has a name twice: {listed(self.columns)}; give each once")
 
 
 @dataclass(frozen=True)
@@ -205,11 +205,6 @@ def _of_dataset(spec: CorpusSpec, path: str) -> Corpus:
             "format does not apply; give a file, or leave the format out"
         )
     if is_folder:
-        with places.reading(place):
-            is_empty = not os.listdir(path)
-        if is_empty:
-            shown = quoted(place, limit=150)
-            raise CorpusError(f"{shown} is an empty folder; give a file or a dataset's folder")
         # in full, because `.` is not a name
         place = os.path.abspath(path)
         name = os.path.basename(place)
