@@ -2,11 +2,9 @@
 
 import csv
 import io
-import json
 import math
 import re
 from dataclasses import asdict, replace
-from typing import Any
 
 import pytest
 from evaluation_rows import HOSTILE, a_row
@@ -15,7 +13,6 @@ from plans import MODEL, a_plan, a_run
 from unmask import markup
 from unmask.evaluation.reports.rendering import comma_separated, latex, markdown, text
 from unmask.evaluation.reports.reporting import report
-from unmask.evaluation.reports.results_json import results_json, task_name
 from unmask.evaluation.reports.summary import (
     by_distance,
     differences,
@@ -260,51 +257,6 @@ def test_csv_formulas_get_a_quote_and_numbers_do_not(given: str, made: str) -> N
 def test_escapes_are_those_of_the_format(given: str, in_markdown: str, in_latex: str) -> None:
     assert markup.markdown(given) == in_markdown
     assert markup.latex(given) == in_latex
-
-
-def as_json(found: list[ResultRow]) -> dict[str, Any]:
-    return json.loads(results_json(report([a_run(a_plan(), found)], resampling=QUICK)))
-
-
-def test_json_is_laid_out_as_lm_eval_does() -> None:
-    found = [*rows(), a_row(50, reason="broken")]
-    summaries, read = summarise(found, QUICK), as_json(found)
-    task = "snli|random|bert-base-cased|vocabulary|mlm"
-    numbers = read["results"][task]
-    assert numbers["pairwise_ppl,none"] == pytest.approx(math.exp(2.45))
-    assert numbers["pairwise_ppl_stderr,none"] == summaries[0]["pairwise_ppl"].stderr
-    assert numbers["unary_nats_per_byte,none"] == pytest.approx(2 * 1.5 / 8)
-    assert read["n-samples"][task] == {"original": 11, "effective": 10}
-    assert read["versions"][task] == 1
-    assert read["configs"][task]["construction"] == "mlm"
-    assert read["configs"][task]["paper"]["pairwise_ppl"] == 19.01
-    assert read["higher_is_better"][task]["pairwise_ppl"] is False
-    assert read["intervals"][task]["pairwise_ppl"][0] < numbers["pairwise_ppl,none"]
-    assert read["config"]["bootstrap"] == {"resamples": 200, "seed": 0}
-    gap = read["differences"]["snli|random|bert-base-cased|vocabulary|ag"]
-    assert gap["baseline"] == "mlm"
-    assert gap["pairwise_nll"] == pytest.approx(-0.3)
-
-
-def test_json_has_null_where_there_is_no_number() -> None:
-    read = as_json([a_row(reason="broken"), a_row(construction="log-pool", pairwise_nll=1000.0)])
-    assert [one["pairwise_ppl,none"] for one in read["results"].values()] == [None, None]
-    assert "paper" not in read["configs"]["snli|random|bert-base-cased|vocabulary|log-pool"]
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_json_keeps_names_and_is_plain_ascii(name: str) -> None:
-    run = a_run(a_plan(), rows(corpus=name, model=name))
-    written = results_json(report([run], resampling=QUICK))
-    assert written.isascii()
-    assert all(ch.isprintable() or ch == "\n" for ch in written)
-    assert {one["corpus"] for one in json.loads(written)["configs"].values()} == {name}
-
-
-def test_no_two_groups_share_a_task() -> None:
-    first, second = a_row(corpus="a|b", mask="c"), a_row(corpus="a", mask="b|c")
-    assert task_name(first.group) != task_name(second.group)
-    assert len(as_json([first, second])["results"]) == 2
 
 
 def test_one_document_explains_terms_and_notes_once() -> None:

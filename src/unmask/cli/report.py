@@ -1,4 +1,4 @@
-"""`unmask report`: tables, figures and JSON of evaluations."""
+"""`unmask report`: tables and figures of evaluations."""
 
 import os
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from unmask.evaluation.reports.reporting import Report
     from unmask.evaluation.run import EvaluationRun
 
-_FORMATS = ("text", "markdown", "latex", "csv", "json")
+_FORMATS = ("text", "markdown", "latex", "csv")
 _FIGURES = ("svg", "png", "pdf")
 _TABLES = ("results", "differences", "distance", "distance-differences")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportCommand:
-    """Tables, figures and JSON of evaluations."""
+    """Tables and figures of evaluations."""
 
     SUMMARY = "make tables and figures from evaluations"
     DESCRIPTION = (
@@ -34,7 +34,7 @@ class ReportCommand:
 
     runs: tuple[str, ...] = argument("folder that unmask evaluate wrote", "RUN")
     output_format: str = option(
-        "text, markdown, latex, csv or json (default: {default})", "FORMAT", default="text"
+        "text, markdown, latex or csv (default: {default})", "FORMAT", default="text"
     )
     table: tuple[str, ...] = option(
         "results, differences, distance or distance-differences; several with commas (default: "
@@ -101,8 +101,6 @@ class ReportCommand:
             raise UnmaskError(
                 f"csv holds one table, not {len(named)}; write each with --table NAME"
             )
-        if self.output_format == "json" and self.table:
-            raise UnmaskError("json holds results and differences; leave --table out, or take csv")
         return named
 
     def _write(self, document: str) -> None:
@@ -129,10 +127,7 @@ def _runs(folders: Sequence[str]) -> "list[EvaluationRun]":
 
 def _document(report: "Report", tables: list[str], format: str) -> str:
     from unmask.evaluation.reports import rendering
-    from unmask.evaluation.reports.results_json import results_json
 
-    if format == "json":
-        return results_json(report)
     if format == "csv":
         # a table for programs has no place for them
         for note in report.notes():

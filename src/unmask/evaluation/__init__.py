@@ -5,7 +5,7 @@
            -> run:      a folder of parts, as of every job; its plan and rows are read back
            -> summary:  rows -> means with errors, and paired differences; by distance too
            -> tables:   summaries -> columns and cells, with what explains them
-           -> rendering, results_json, figures: text, Markdown, LaTeX and CSV; JSON; pictures
+           -> rendering, figures: text, Markdown, LaTeX and CSV; pictures
 
 `reporting` combines several runs, and rejects those that are not comparable. From rows on, no model
 is needed. What a program needs is here by name, imported when first used.
