@@ -117,9 +117,7 @@ def _given(
 ) -> tuple[dict[int, int], tuple[Support, ...]]:
     """How many candidates are to be grown, by blank, and the tokens that others were given."""
     sizes = {} if isinstance(spec, Sketch) else sizes_of(spec, blanks, len(whole))
-    given = spec
+    given = "tokens" if sizes or isinstance(spec, Sketch) or is_auto(spec) else spec
     if isinstance(spec, Mapping):
         given = {blank: one for blank, one in spec.items() if blank not in sizes}
-    elif sizes or isinstance(spec, Sketch) or is_auto(spec):
-        given = "tokens"
     return sizes, choose_each(given, blanks, whole, model.special_ids)
