@@ -106,7 +106,7 @@ _GUESSES: dict[str, str | tuple[str, ...]] = {
 
 
 def _hint(command: str, unknown: str) -> str:
-    """What to give in place of an argument that a command does not take."""
+    """The thing to give in place of an argument that a command does not take."""
     if not unknown.startswith("-"):
         return f"{command} takes no further argument {quoted(unknown)}"
     name, flags = unknown.partition("=")[0], [entry.flag for entry in declared(_COMMANDS[command])]

@@ -50,7 +50,7 @@ class Option:
 
 
 class Command(Protocol):
-    """What a command has besides its options."""
+    """A command: what it has besides its options."""
 
     SUMMARY: str
     DESCRIPTION: str

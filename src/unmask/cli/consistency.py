@@ -24,7 +24,7 @@ _CARD, _JSON, _PICTURE = "_card.md", "_card.json", "_card.png"
 
 @dataclass(frozen=True, kw_only=True)
 class ConsistencyCommand(many.RowsCommand):
-    """How far a model contradicts itself."""
+    """Contradictions of a model."""
 
     SUMMARY = "measure how far a model contradicts itself, and write a card"
     DESCRIPTION = (
@@ -145,13 +145,13 @@ def read_consistency(place: str) -> "Consistency":
     from unmask.records import places
     from unmask.sequences.consistency.result import Consistency
 
-    shown, plan = places.shown(place), stored_plan(place)
+    folder, plan = places.shown(place), stored_plan(place)
     if plan is None or plan.kind != "consistency":
-        raise StoreError(f"{shown} is not a folder that unmask consistency made")
+        raise StoreError(f"{folder} is not a folder that unmask consistency made")
     parts = parts_of(place)
     if parts.missing:
         raise StoreError(
-            f"{parts.missing:,} parts of {shown} are missing; repeat the command that began it"
+            f"{parts.missing:,} parts of {folder} are missing; repeat the command that began it"
         )
     facts = {
         "model": plan.options["model_name"],

@@ -24,7 +24,7 @@ _TEXTS_AT_ONCE = 8
 
 @dataclass(frozen=True, kw_only=True)
 class DependenceCommand(many.RowsCommand):
-    """Which places of a text depend on each other."""
+    """The dependence between places of a text."""
 
     SUMMARY = "map which words or residues of a text depend on each other"
     DESCRIPTION = (

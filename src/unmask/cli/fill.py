@@ -130,7 +130,7 @@ class FillCommand(many.RowsCommand):
             raise UnmaskError(
                 f"--figure shows one or two blanks, and this text has {blanks}; leave it out"
             )
-        given: Any = {
+        request: Any = {
             "methods": self._methods(blanks, resolved(support, blanks, lm.model.vocabulary_size)),
             "support": support,
             "settings": kind.settings,
@@ -141,10 +141,10 @@ class FillCommand(many.RowsCommand):
             # raises on an unknown pivot before the model runs
             lm.support("vocabulary" if support == "auto" else support).index(pivot)
         if self.dry_run or (blanks > 1 and not self.quiet):
-            self._announce(lm, cloze, given)
+            self._announce(lm, cloze, request)
         if self.dry_run:
             return
-        joints = lm.joints(cloze, **given)
+        joints = lm.joints(cloze, **request)
         if blanks == 1:
             # every construction of one blank is the model's own distribution
             joints = {"mlm": next(iter(joints.values()))}
@@ -163,16 +163,16 @@ class FillCommand(many.RowsCommand):
                     f"{did['passes']} sweeps): treat its probabilities as approximate"
                 )
 
-    def _announce(self, lm: "LanguageModel", cloze: "Cloze", given: Any) -> None:
+    def _announce(self, lm: "LanguageModel", cloze: "Cloze", request: Any) -> None:
         """Print the cost, timed where that is a small part of the work."""
-        cost = lm.cost(cloze, timed=False, **given)
+        cost = lm.cost(cloze, timed=False, **request)
         if cost.forward_passes > _FEW_PASSES:
-            cost = lm.cost(cloze, **given)
+            cost = lm.cost(cloze, **request)
         searched = len(cloze.positions) > 2 and not cost.table_bytes
         more = " for one fill; the search for the likeliest runs more" if searched else ""
-        line = f"{', '.join(given['methods'])}: {cost}{more}"
+        line = f"{', '.join(request['methods'])}: {cost}{more}"
         print(line, file=sys.stdout if self.dry_run else sys.stderr)
-        is_long = (cost.seconds or 0.0) > _LONG_SECONDS and given["support"] == "vocabulary"
+        is_long = (cost.seconds or 0.0) > _LONG_SECONDS and request["support"] == "vocabulary"
         if is_long and not self.dry_run:
             options.say("without --exact the same is estimated from at most 2,000 forward passes")
 

@@ -46,7 +46,7 @@ class HeadCommand:
         lm = self.running.load(self.model)
         head = DependenceHead.train(
             lm,
-            [one.text for corpus in corpora for one in corpus.sentences],
+            [sentence.text for corpus in corpora for sentence in corpus.sentences],
             sentences=self.sentences,
             attention=not self.without_attention,
             seed=self.seed,

@@ -30,7 +30,7 @@ class Input(NamedTuple):
 
 
 def is_file(given: str) -> bool:
-    """Whether an INPUT names files; anything else is a text.
+    """True if an INPUT names files; anything else is a text.
 
     Files are what exists, what ends like a file, and without a space also URLs, what has a slash,
     and a pattern that files match: texts have question marks and brackets too.
@@ -57,7 +57,7 @@ def read_input(given: Sequence[str], texts: Sequence[str] = (), instead: str = "
             raise UnmaskError("INPUT and --text exclude each other; give one of them")
         text = "" if instead else ", or a text"
         raise UnmaskError(f"give INPUT: a file, or - for standard input{text}")
-    plain = [one for one in given if not is_file(one)]
+    plain = [value for value in given if not is_file(value)]
     if plain and instead:
         raise CorpusError(f"{quoted(plain[0], limit=150)} is not a file; {instead}")
     if plain and len(given) > 1:
@@ -65,10 +65,16 @@ def read_input(given: Sequence[str], texts: Sequence[str] = (), instead: str = "
             f"{quoted(plain[0], limit=150)} is not a file, and a text is given alone: put it in "
             "quotation marks, or give --text TEXT for each of several"
         )
-    for one in given:
+    for value in given:
         # a folder or a pattern without files is noticed where they are read
-        path = os.path.expanduser(one)
-        if one in plain or one == "-" or is_url(one) or is_pattern(one) or os.path.exists(path):
+        path = os.path.expanduser(value)
+        if (
+            value in plain
+            or value == "-"
+            or is_url(value)
+            or is_pattern(value)
+            or os.path.exists(path)
+        ):
             continue
         text = "" if instead else "; a text that looks like a file is given with --text"
         raise CorpusError(f"there is no file {shown(path)}{text}")

@@ -98,7 +98,7 @@ def open_rows(
 
 
 def is_folder(command: RowsCommand) -> bool:
-    """Whether the output is a folder of parts; `--shard` needs one."""
+    """True if the output is a folder of parts; `--shard` needs one."""
     from unmask.records.places import is_url
 
     output = command.output or ""
@@ -114,7 +114,7 @@ def is_folder(command: RowsCommand) -> bool:
 
 
 def is_one_text(command: RowsCommand, source: Input) -> bool:
-    """Whether an answer to read is wanted, about one text: not rows."""
+    """True if an answer to read is wanted, about one text: not rows."""
     if source.texts:
         options.reject(
             command, ("input_format",), "is for files, and INPUT is a text; leave it out"
@@ -198,7 +198,7 @@ def run(
 
 
 def _output(command: RowsCommand, rows: "InputRows", default_format: str | None) -> Output:
-    """Where the rows go; what cannot be written is rejected."""
+    """The place for the rows; one that cannot be written to is rejected."""
     output, named = command.output, command.output_format
     if command.json and (output or named):
         raise UnmaskError("--json prints rows to stdout; leave it out, or give --output FILE.jsonl")
@@ -212,7 +212,7 @@ def _output(command: RowsCommand, rows: "InputRows", default_format: str | None)
             raise UnmaskError("Parquet is not written to stdout; give --output FILE")
         return Output(format=named or ("jsonl" if command.json else default_format))
     file = os.path.realpath(output)
-    is_input = any(os.path.realpath(one.place) == file for one, _ in rows.files)
+    is_input = any(os.path.realpath(source.place) == file for source, _ in rows.files)
     options.check_file("--output", output, source=file if is_input else None)
     format = named or Path(output).suffix.lower().removeprefix(".")
     if format not in OUTPUT_FORMATS:

@@ -90,7 +90,7 @@ QUIET = partial(option, "print only results and errors: no cost, bar or notes", 
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """How the model of a command is loaded and run, and its tables kept if it has any."""
+    """Loading and running the model of a command, and keeping its tables if it has any."""
 
     GROUP = "running"
 
@@ -129,7 +129,7 @@ class Running:
     )
 
     def source(self, model: str) -> "ModelSource":
-        """Where a model is, and how it is loaded."""
+        """The place of a model, and the way to load it."""
         from unmask.jobs.model_source import ModelSource
 
         same = ("device", "dtype", "revision", "trust_remote_code", "allow_pickle")
@@ -142,7 +142,7 @@ class Running:
         return self.source(model).load()
 
     def settings(self, *, progress: bool | None = None) -> "Settings":
-        """How it is run; commands print costs themselves."""
+        """The settings to run it with; commands print costs themselves."""
         from unmask.settings import Settings
 
         return Settings(
@@ -160,7 +160,7 @@ TABLES = ("memory_limit", "half_tables")
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions:
-    """What of a corpus is read."""
+    """The part of a corpus that is read."""
 
     GROUP = "corpus"
 
@@ -215,7 +215,7 @@ class Methods:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimation:
-    """Whether two blanks over a vocabulary are estimated, and how precisely."""
+    """The precision of two blanks over a vocabulary, if they are estimated."""
 
     GROUP = "construction"
 
@@ -319,7 +319,7 @@ def check_figure(place: str) -> None:
 
 
 def as_json(lm: "LanguageModel", **values: object) -> str:
-    """What a command found by a model, as JSON."""
+    """The results of a command by a model, as JSON."""
     model = {"model": lm.name, "revision": lm.revision}
     return json.dumps({**model, **values}, indent=2, allow_nan=False)
 
@@ -330,8 +330,8 @@ def reject(command: object, names: Iterable[str], why: str) -> None:
         value = getattr(command, name)
         # a number that is zero was given
         if value not in (None, (), "") and value is not False:
-            shown = "INPUT" if name == "input" else f"--{name.replace('_', '-')}"
-            raise UnmaskError(f"{shown} {why}")
+            flag = "INPUT" if name == "input" else f"--{name.replace('_', '-')}"
+            raise UnmaskError(f"{flag} {why}")
 
 
 def check_choice(option: str, value: str, allowed: Sequence[str]) -> None:
@@ -344,15 +344,15 @@ def check_file(option: str, place: str | None, *, source: str | None = None) -> 
     """Raise where a file cannot be written, or is the `source` or a part of an evaluation."""
     if place is None:
         return
-    path, shown = Path(place), quoted(place, limit=150)
+    path, location = Path(place), quoted(place, limit=150)
     exists = os.path.exists(path)
     if os.path.isdir(path) or not os.access(path if exists else path.resolve().parent, os.W_OK):
         raise UnmaskError(
-            f"cannot write {shown}: give a file in a folder that exists and can be written to"
+            f"cannot write {location}: give a file in a folder that exists and can be written to"
         )
     if exists and source and os.path.exists(source) and os.path.samefile(source, path):
         raise UnmaskError(
-            f"{option} {shown} is the input too, and would be lost; give another file"
+            f"{option} {location} is the input too, and would be lost; give another file"
         )
     check_no_run(option, place)
 

@@ -235,7 +235,7 @@ class ScoreCommand(many.RowsCommand):
 
 
 def _notes(kind: "ScoreKind", counts: "Counts") -> Iterator[str]:
-    """What the numbers are, and of how many of the texts or pairs each method has none, and why."""
+    """The meaning of the numbers, and of how many texts or pairs each method has none, with why."""
     if kind.is_pairs:
         yield (
             f"log-ratios in {kind.unit}, above 0 where the first text of a pair wins; a tie counts "

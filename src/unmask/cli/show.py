@@ -1,4 +1,4 @@
-"""How `unmask fill` shows its fills: as a table, or as JSON for programs."""
+"""The fills of `unmask fill`: as a table, or as JSON for programs."""
 
 import json
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ def words_as_json(lm: "LanguageModel", cloze: "Cloze", fills: WordFills, prior: 
 
 
 def _json(lm: "LanguageModel", cloze: "Cloze", results: dict[str, object]) -> str:
-    shown = {
+    document = {
         "model": lm.name,
         "text": cloze.text,
         "blanks": len(cloze.blank_widths),
@@ -92,7 +92,7 @@ def _json(lm: "LanguageModel", cloze: "Cloze", results: dict[str, object]) -> st
         "results": results,
     }
     # ASCII escapes keep every control character inert, whatever reads this next
-    return json.dumps(shown, indent=2, allow_nan=False)
+    return json.dumps(document, indent=2, allow_nan=False)
 
 
 def _cells(lm: "LanguageModel", cloze: "Cloze", fill: "Fill") -> Iterator[str]:
@@ -115,7 +115,7 @@ def _each(fill: dict[str, Any], key: str) -> list[Any]:
 
 
 def _notes(lm: "LanguageModel", joints: Joints) -> Iterator[str]:
-    """How far to trust the fills: J, mutual information, and what was left out."""
+    """Notes on trust: J, mutual information, and what was left out."""
     sketched = {name: joint for name, joint in joints.items() if joint.is_sketched()}
     errors = {name: joint.standard_errors() for name, joint in sketched.items()}
     name, first = next(iter((sketched or joints).items()))

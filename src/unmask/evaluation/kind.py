@@ -109,7 +109,7 @@ class Evaluate(Kind):
     def count(
         self, rows: Sequence[Mapping[str, Any]], results: Sequence[Sequence[Mapping[str, Any]]]
     ) -> Counts:
-        """How many have an error."""
+        """The number of rows, and of those with an error."""
         counts = counted(len(rows))
         note(counts, KIND, [first["reason"] for first, *_ in results if first["reason"]])
         return counts

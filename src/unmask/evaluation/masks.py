@@ -1,4 +1,4 @@
-"""Which two tokens of a sentence are masked: the same for every construction and machine.
+"""The two tokens of a sentence that are masked: the same for every construction and machine.
 
 Which sentences come first, and which of their tokens are masked, follows from a hash of the seed,
 the kind of mask and the sentence's id. So a longer list begins with the shorter one, and a
@@ -42,7 +42,7 @@ class MaskedPair:
     gold_bytes: int
 
     def has_unknown(self, unknown_id: int | None) -> bool:
-        """Whether some of its tokens, masked or not, is the vocabulary's unknown token."""
+        """True if one of its tokens, masked or not, is the vocabulary's unknown token."""
         return unknown_id is not None and unknown_id in (*self.cloze.ids, *(self.cloze.gold or ()))
 
 

@@ -46,7 +46,7 @@ def _nobody(_: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRequest:
-    """What to measure: a model, a corpus, which examples, and which constructions.
+    """An evaluation: a model, a corpus, which examples, and which constructions.
 
     At most `examples` per mask. `support` is that of `LanguageModel.joint`: by default examples are
     estimated from some contexts of the vocabulary, as a `Sketch` says, but for a vocabulary of at

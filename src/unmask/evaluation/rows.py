@@ -35,7 +35,7 @@ class LabelledMethod(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What must be equal for result rows to be averaged together.
+    """The values that must be equal for result rows to be averaged together.
 
     The support belongs to it: probabilities given different supports are not comparable.
     """
@@ -104,12 +104,12 @@ class ResultRow:
 
     @property
     def failed(self) -> bool:
-        """Whether there is an error in place of metrics."""
+        """True if there is an error in place of metrics."""
         return self.reason is not None
 
     @property
     def sketched(self) -> bool:
-        """Whether the metrics are estimates, with standard errors."""
+        """True if the metrics are estimates, with standard errors."""
         return self.pairwise_error is not None
 
     @property

@@ -51,7 +51,7 @@ class EvaluationRun:
 
     @property
     def draw(self) -> Mapping[str, Any]:
-        """Which examples, as `Evaluate.draw` has them."""
+        """The choice of examples, as `Evaluate.draw` has it."""
         draw: Mapping[str, Any] = self.job.options["draw"]
         return draw
 
@@ -63,7 +63,7 @@ class EvaluationRun:
 
     @property
     def failed(self) -> dict[str, str]:
-        """Why examples have no numbers, by example."""
+        """The reasons why examples have no numbers, by example."""
         return {row.example_id: row.reason for row in self.rows if row.reason is not None}
 
     def values(self, name: str) -> list[str]:
@@ -72,7 +72,7 @@ class EvaluationRun:
 
 
 def holds_run(place: str | Path) -> bool:
-    """Whether `evaluate` wrote this folder."""
+    """True if `evaluate` wrote this folder."""
     job = stored_plan(str(place))
     return job is not None and job.kind == KIND
 

@@ -19,7 +19,7 @@ _CORPORA = {"stanfordnlp/snli, test": "snli", "EdinburghNLP/xsum, test": "xsum"}
 
 
 class Entry(NamedTuple):
-    """Which number of Table 1; schemes have this library's names."""
+    """The key of a number of Table 1; schemes have this library's names."""
 
     corpus: str
     mask: str

@@ -122,7 +122,7 @@ def _number(name: str, cell: int | float | Estimate | None, sign: str) -> str:
 
 
 def _left(table: ReportTable) -> list[bool]:
-    """Whether a column holds names, which are aligned left; numbers are aligned right."""
+    """True for each column that holds names, aligned left; numbers are aligned right."""
     return [any(isinstance(row[at], str) for row in table.rows) for at in range(len(table.columns))]
 
 

@@ -71,7 +71,7 @@ class Report:
         return document
 
     def notes(self) -> list[str]:
-        """What a reader must know of missing examples, and of what did not converge."""
+        """Notes on missing examples, and on what did not converge."""
         return list(dict.fromkeys(note for run in self.runs for note in _notes(run)))
 
 

@@ -165,7 +165,7 @@ def report_table(
 
 
 def is_difference(name: str) -> bool:
-    """Whether a table holds differences from a baseline."""
+    """True if a table holds differences from a baseline."""
     return name.endswith("differences")
 
 
