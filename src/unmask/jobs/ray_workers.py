@@ -87,20 +87,21 @@ class RayWorkers:
         context = vars(ray.data.DataContext.get_current())
         context.update(dict.fromkeys(_SHOWN, False))
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-        # it deprecates its own names, and those of limits that have no other name
-        warnings.filterwarnings("ignore", module=r"ray\.")
         # Ray's types know functions alone, not classes of actors
         worker: Any = RayWorker
         items = [{"unit": pickle.dumps(unit)} for unit in units]
         blocks = min(len(units), most * _BLOCKS_PER_WORKER)
-        results = ray.data.from_items(items, override_num_blocks=blocks).map(
-            worker,
-            fn_constructor_args=(source, kind, folder, plan),
-            compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most),
-            num_cpus=self.cpus_per_worker,
-            num_gpus=int(source.device == GPU),
-            ray_remote_args_fn=partial(dict, **_LIMITS),
-        )
+        with warnings.catch_warnings():
+            # it deprecates its own names, and those of limits that have no other name
+            warnings.simplefilter("ignore")
+            results = ray.data.from_items(items, override_num_blocks=blocks).map(
+                worker,
+                fn_constructor_args=(source, kind, folder, plan),
+                compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most),
+                num_cpus=self.cpus_per_worker,
+                num_gpus=int(source.device == GPU),
+                ray_remote_args_fn=partial(dict, **_LIMITS),
+            )
         try:
             for row in results.iter_rows():
                 outcome, ends = pickle.loads(row["outcome"])
