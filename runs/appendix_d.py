@@ -86,7 +86,7 @@ def measured(lm: unmask.LanguageModel, text: str) -> Record:
             for name, joint in joints.items()
         },
         "likeliest": {name: list(joint.top(1)[0].tokens) for name, joint in joints.items()},
-        "incompatibility": unmask.incompatibility(tables),
+        "incompatibility": unmask.construct("log-pool", tables).incompatibility(),
     }
 
 

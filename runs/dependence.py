@@ -78,7 +78,7 @@ def trees(lm: unmask.LanguageModel, chosen: argparse.Namespace, done: set[str]) 
             continue
         try:
             read_cloze(lm, sentence.text, blanks=one.spans)
-        except unmask.ClozeError:
+        except unmask.errors.ClozeError:
             yield {"id": sentence.id, "unaligned": True}
             continue
         taken += 1
@@ -152,7 +152,7 @@ def _exact_row(lm: unmask.LanguageModel, pair: Any, samples: int) -> Row:
         "joints": joints,
         "forward_passes": found.forward_passes,
         "seconds": seconds,
-        "incompatibility": unmask.incompatibility(tables),
+        "incompatibility": unmask.construct("log-pool", tables).incompatibility(),
     }
 
 

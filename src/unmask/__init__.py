@@ -13,31 +13,17 @@ if TYPE_CHECKING:
     from unmask.constructions import CONSTRUCTIONS as CONSTRUCTIONS
     from unmask.constructions import construct as construct
     from unmask.constructions import register as register
-    from unmask.constructions.incompatibility import incompatibility as incompatibility
     from unmask.constructions.needs import Needs as Needs
-    from unmask.errors import ClozeError as ClozeError
-    from unmask.errors import CorpusError as CorpusError
-    from unmask.errors import MemoryLimitError as MemoryLimitError
-    from unmask.errors import MethodError as MethodError
-    from unmask.errors import ModelError as ModelError
-    from unmask.errors import NumericsError as NumericsError
-    from unmask.errors import PiecesWarning as PiecesWarning
-    from unmask.errors import StoreError as StoreError
-    from unmask.errors import SupportError as SupportError
-    from unmask.errors import UnknownTokenWarning as UnknownTokenWarning
     from unmask.errors import UnmaskError as UnmaskError
-    from unmask.errors import UnmaskWarning as UnmaskWarning
     from unmask.evaluation.request import evaluate as evaluate
     from unmask.joints.agreement import Agreement as Agreement
     from unmask.joints.fill import Fill as Fill
     from unmask.joints.joint import Joint as Joint
     from unmask.joints.metrics import PairMetrics as PairMetrics
     from unmask.joints.metrics import pair_metrics as pair_metrics
-    from unmask.joints.metrics import perplexity as perplexity
     from unmask.language_model import LanguageModel as LanguageModel
     from unmask.lazy import to_pandas as to_pandas
     from unmask.loading import load as load
-    from unmask.pipelines import JointFillMaskPipeline as JointFillMaskPipeline
     from unmask.progress import Progress as Progress
     from unmask.queries.cost import Cost as Cost
     from unmask.queries.dependence.dependence_map import Dependence as Dependence
@@ -61,31 +47,16 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "unmask.constructions": ("CONSTRUCTIONS", "construct", "register"),
-    "unmask.constructions.incompatibility": ("incompatibility",),
     "unmask.constructions.needs": ("Needs",),
-    "unmask.errors": (
-        "ClozeError",
-        "CorpusError",
-        "MemoryLimitError",
-        "MethodError",
-        "ModelError",
-        "NumericsError",
-        "PiecesWarning",
-        "StoreError",
-        "SupportError",
-        "UnknownTokenWarning",
-        "UnmaskError",
-        "UnmaskWarning",
-    ),
+    "unmask.errors": ("UnmaskError",),
     "unmask.evaluation.request": ("evaluate",),
     "unmask.joints.agreement": ("Agreement",),
     "unmask.joints.fill": ("Fill",),
     "unmask.joints.joint": ("Joint",),
-    "unmask.joints.metrics": ("PairMetrics", "pair_metrics", "perplexity"),
+    "unmask.joints.metrics": ("PairMetrics", "pair_metrics"),
     "unmask.language_model": ("LanguageModel",),
     "unmask.lazy": ("to_pandas",),
     "unmask.loading": ("load",),
-    "unmask.pipelines": ("JointFillMaskPipeline",),
     "unmask.progress": ("Progress",),
     "unmask.queries.cost": ("Cost",),
     "unmask.queries.dependence.dependence_map": ("Dependence", "DependenceMap", "Place"),
@@ -101,9 +72,11 @@ _HOMES = {
     "unmask.text.cloze": ("Cloze",),
     "unmask.text.support": ("Support",),
 }
-__all__, __getattr__ = lazy_names(__name__, _HOMES)
+# what is public beside `__all__`, each a module of its own
+_MODULES = ("errors", "harness", "pipelines", "plots")
+__all__, __getattr__ = lazy_names(__name__, _HOMES, _MODULES)
 
 
 def __dir__() -> list[str]:
-    """The public names."""
-    return sorted([*__all__, "__version__"])
+    """The public names and modules."""
+    return sorted([*__all__, *_MODULES, "__version__"])

@@ -29,7 +29,7 @@ else:
 
 
 def lazy_names(
-    package: str, homes: Mapping[str, Sequence[str]]
+    package: str, homes: Mapping[str, Sequence[str]], modules: Sequence[str] = ()
 ) -> tuple[list[str], Callable[[str], object]]:
     """A package's `__all__`, and a `__getattr__` that imports a name when it is first used.
 
@@ -37,10 +37,13 @@ def lazy_names(
         package: Name of the package, for errors.
         homes: Public names by the module that defines them. Type checkers read imports under
             TYPE_CHECKING beside it; `tests/docs/test_public_names.py` holds both to each other.
+        modules: Public modules of the package.
     """
     home = {name: module for module, names in homes.items() for name in names}
 
     def resolve(name: str) -> object:
+        if name in modules:
+            return import_module(f"{package}.{name}")
         if name not in home:
             advice = f"; use {_USE[name]}" if name in _USE else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{advice}")

@@ -13,8 +13,9 @@ from tiny_tokenizers import save_bert, tiny_bert, word_piece
 from transformers import BertModel, GPT2Config, GPT2LMHeadModel
 
 import unmask
-from unmask import ClozeError, MethodError, ModelError, NumericsError, SupportError, UnmaskError
+from unmask import UnmaskError
 from unmask.cli import main
+from unmask.errors import ClozeError, MethodError, ModelError, NumericsError, SupportError
 
 pytestmark = pytest.mark.usefixtures("read_once")
 

@@ -70,7 +70,7 @@ def test_where_a_batch_fails_its_texts_are_filled_one_by_one(
 
     def fails(lm: unmask.LanguageModel, texts: list[Any], **how: Any) -> Any:
         if any(len(cloze.positions) == 1 for cloze in texts):
-            raise unmask.ModelError("no such text")
+            raise unmask.errors.ModelError("no such text")
         return decode(lm, texts, **how)
 
     monkeypatch.setattr(unmask.LanguageModel, "decode", fails)

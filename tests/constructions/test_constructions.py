@@ -125,15 +125,15 @@ def test_appendix_b_of_the_paper() -> None:
 
 
 def test_unknown_method_names_the_nearest() -> None:
-    with pytest.raises(unmask.MethodError, match=r"'mrff'.*did you mean 'mrf'.*mlm, mrf"):
+    with pytest.raises(unmask.errors.MethodError, match=r"'mrff'.*did you mean 'mrf'.*mlm, mrf"):
         unmask.construct("mrff", examples.random(2, 2, 0).tables())
 
 
 def test_options_are_checked_before_any_work() -> None:
     tables = examples.random(4, 4, 0).tables()
-    with pytest.raises(unmask.MethodError, match="mrf has no option 'pivot'; it takes none"):
+    with pytest.raises(unmask.errors.MethodError, match="mrf has no option 'pivot'; it takes none"):
         unmask.construct("mrf", tables, pivot=1)
-    with pytest.raises(unmask.MethodError, match="give one of them"):
+    with pytest.raises(unmask.errors.MethodError, match="give one of them"):
         unmask.construct("ag", tables, steps=50, tolerance=0.1)
 
 
@@ -149,7 +149,7 @@ def test_options_are_checked_before_any_work() -> None:
 def test_values_that_an_option_cannot_have_are_named(
     method: str, option: str, value: object
 ) -> None:
-    with pytest.raises(unmask.MethodError, match=rf"{option}.*not {re.escape(repr(value))}"):
+    with pytest.raises(unmask.errors.MethodError, match=rf"{option}.*not {re.escape(repr(value))}"):
         build(method, examples.random(4, 4, 0), **{option: value})
 
 

@@ -292,7 +292,7 @@ def test_needs_are_needs() -> None:
 
 def test_an_unregistered_function_is_told_how(lm: LanguageModel) -> None:
     method: Any = plain
-    with pytest.raises(unmask.MethodError, match=r"unmask\.register"):
+    with pytest.raises(unmask.errors.MethodError, match=r"unmask\.register"):
         unmask.construct(method, EXAMPLE.tables())
 
 

@@ -284,7 +284,9 @@ def test_orders_alone_range_over_everything_unless_told() -> None:
         lambda: few.marginal(0, 1),
         lambda: few.marginal(0, 1, 2),
     ):
-        with pytest.raises(unmask.SupportError, match="give at most 9 candidates per blank, or"):
+        with pytest.raises(
+            unmask.errors.SupportError, match="give at most 9 candidates per blank, or"
+        ):
             wanted()
     fits = toy(4, size=12).joint(text(4), method="orders", support=list(range(9)), settings=QUIET)
     assert fits.marginal(0).shape == (9,)
@@ -311,7 +313,7 @@ def test_too_many_candidates_are_refused_before_they_are_grown() -> None:
     lm = toy(3)
     assert isinstance(lm.model, ToyMaskedLM)
     cloze = unmask.Cloze("x", (lm.model.mask_id,) * 30, tuple(range(30)))
-    with pytest.raises(unmask.MemoryLimitError, match="30 blanks of up to 4 candidates"):
+    with pytest.raises(unmask.errors.MemoryLimitError, match="30 blanks of up to 4 candidates"):
         lm.joint(cloze, method="ag", support=4, settings=QUIET)
     assert lm.model.rows_asked == 0
 
@@ -319,7 +321,7 @@ def test_too_many_candidates_are_refused_before_they_are_grown() -> None:
 @pytest.mark.parametrize("positions", [(), (0, 0), (9,)])
 def test_a_cloze_that_is_none(positions: tuple[int, ...]) -> None:
     lm = toy(2)
-    with pytest.raises(unmask.ClozeError, match="distinct places"):
+    with pytest.raises(unmask.errors.ClozeError, match="distinct places"):
         lm.joint(unmask.Cloze("x", (lm.model.mask_id,) * 2, positions), settings=QUIET)
 
 
@@ -341,7 +343,7 @@ def test_whole_vocabularies_of_three_blanks_are_refused_before_anything_runs() -
     assert isinstance(lm.model, ToyMaskedLM)
     small = Settings(progress=False, memory_limit=10_000)
     with pytest.raises(
-        unmask.MemoryLimitError,
+        unmask.errors.MemoryLimitError,
         match="'orders' alone needs no table, or give fewer candidates, such as ",
     ):
         lm.joint(text(3), method="ag", support="vocabulary", settings=small)
@@ -388,7 +390,7 @@ def test_one_and_two_blanks_take_a_number_of_candidates_too() -> None:
 
 @pytest.mark.parametrize("support", [0, 7, -1, {0: 99}])
 def test_a_number_of_candidates_that_cannot_be(support: object) -> None:
-    with pytest.raises(unmask.SupportError, match="this model has 1 to 6"):
+    with pytest.raises(unmask.errors.SupportError, match="this model has 1 to 6"):
         toy(3).joint(text(3), support=support, settings=QUIET)
 
 
@@ -452,7 +454,7 @@ def test_sums_that_need_a_table_say_so() -> None:
     joint = lazy(3, size=4)
     for ask in (joint.entropy, lambda: joint.marginal(0), joint.mutual_information):
         with pytest.raises(
-            unmask.SupportError, match="give at most 36 candidates per blank, or sample"
+            unmask.errors.SupportError, match="give at most 36 candidates per blank, or sample"
         ):
             ask()
     assert "orders" in repr(joint)
@@ -464,7 +466,7 @@ def test_five_blanks_are_filled_without_being_told_how() -> None:
     lm = toy(5, size=9, noise=0.5)
     joint = lm.joint(text(5), settings=QUIET)
     assert joint.method == "orders"
-    with pytest.raises(unmask.MethodError, match="method 'orders' alone"):
+    with pytest.raises(unmask.errors.MethodError, match="method 'orders' alone"):
         lm.joint(text(5), method="ag", settings=QUIET)
     assert list(lm.joints(text(5), settings=QUIET)) == ["orders"]
     assert lm.joint(text(5), method="ag", support=2, settings=QUIET).shape == (2,) * 5
@@ -513,5 +515,5 @@ def test_some_blanks_with_the_others_summed_out(
     # a row a tile
     monkeypatch.setattr("unmask.logspace.TILE_CELLS", 1)
     np.testing.assert_allclose(probabilities(joint.marginal(*axes)), wanted, atol=1e-12)
-    with pytest.raises(unmask.SupportError, match="each once"):
+    with pytest.raises(unmask.errors.SupportError, match="each once"):
         joint.marginal(0, 0)

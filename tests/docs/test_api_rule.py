@@ -63,6 +63,12 @@ def test_methods_return_public_types(name: str, method: Callable[..., Any]) -> N
             assert one.__name__ in unmask.__all__, f"{name} returns {one.__name__}"
 
 
+def test_public_names_are_few_and_errors_have_a_module() -> None:
+    assert len(unmask.__all__) <= 34
+    assert unmask.errors.ClozeError.__mro__[1] is unmask.UnmaskError
+    assert {"errors", "harness", "pipelines", "plots"} <= set(dir(unmask))
+
+
 def test_no_public_function_asks_a_model_in_place_of_a_method() -> None:
     for name in set(unmask.__all__) - TAKE_A_MODEL:
         value = getattr(unmask, name)
@@ -122,7 +128,7 @@ def test_a_guess_is_answered_with_the_right_name(
     advice: str,
     tiny_english: unmask.LanguageModel,
 ) -> None:
-    with pytest.raises((AttributeError, unmask.MethodError), match=advice):
+    with pytest.raises((AttributeError, unmask.errors.MethodError), match=advice):
         ask(tiny_english)
 
 

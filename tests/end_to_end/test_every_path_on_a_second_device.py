@@ -278,7 +278,10 @@ def _(place: Place) -> object:
     joints = {name: unmask.construct(name, tables) for name in CONSTRUCTIONS}
     return (
         unmask.pair_metrics(joints, tables, ("sat", "on")),
-        {"J": unmask.incompatibility(tables), "masked": tables.masked.captured},
+        {
+            "J": unmask.construct("log-pool", tables).incompatibility(),
+            "masked": tables.masked.captured,
+        },
     )
 
 
@@ -377,7 +380,7 @@ def _(place: Place) -> object:
 
 @path("the pipeline")
 def _(place: Place) -> object:
-    pipeline = unmask.JointFillMaskPipeline(place.lm.model.model, place.lm.tokenizer)
+    pipeline = unmask.pipelines.JointFillMaskPipeline(place.lm.model.model, place.lm.tokenizer)
     return pipeline(TWO)
 
 

@@ -70,19 +70,19 @@ def test_odds_of_a_sketch_take_every_token_that_has_a_probability(sketched) -> N
 def test_pmi_of_what_cannot_be_is_undefined() -> None:
     scores = torch.tensor([[0.0, -math.inf], [0.0, -math.inf]], dtype=torch.float64)
     joint = unmask.Joint.from_scores(scores, (unmask.Support.of(["a", "b"]),) * 2)
-    with pytest.raises(unmask.NumericsError, match="undefined"):
+    with pytest.raises(unmask.errors.NumericsError, match="undefined"):
         joint.pmi(*(axis.names[1] for axis in joint.supports))
 
 
 def test_blanks_are_counted_by_whole_numbers(lm) -> None:
     joint = lm.joint("the [MASK] sat on the [MASK].", support=["cat", "mat"])
     assert joint.marginal(np.int64(1)).supports == joint.marginal(1).supports
-    with pytest.raises(unmask.SupportError, match="there is no blank True"):
+    with pytest.raises(unmask.errors.SupportError, match="there is no blank True"):
         joint.marginal(True)
 
 
 def test_a_sketch_is_not_taken_for_the_vocabulary(lm) -> None:
-    with pytest.raises(unmask.SupportError, match="a Sketch is for joint and fill"):
+    with pytest.raises(unmask.errors.SupportError, match="a Sketch is for joint and fill"):
         lm.tables("the [MASK] sat on the [MASK].", support=Sketch())
 
 
@@ -116,7 +116,9 @@ def test_targets_are_scored_by_the_construction_that_is_named(lm) -> None:
 def test_a_target_beyond_the_model_is_named(folder) -> None:
     lm = unmask.load(folder)
     lm.tokenizer.add_tokens(["zzz"])
-    with pytest.raises(unmask.SupportError, match="has a token for 'zzz', but the model has"):
+    with pytest.raises(
+        unmask.errors.SupportError, match="has a token for 'zzz', but the model has"
+    ):
         lm.fill("the [MASK] sat.", targets=["dog", "zzz"])
 
 
@@ -162,14 +164,14 @@ def test_chosen_places_are_as_far_apart_as_in_the_text(tmp_path: Path) -> None:
 
 
 def test_maps_that_cannot_be_are_refused_in_one_line(lm) -> None:
-    with pytest.raises(unmask.SupportError, match="out of the whole vocabulary"):
+    with pytest.raises(unmask.errors.SupportError, match="out of the whole vocabulary"):
         lm.dependence("the dog sat.", measure="pmi", support=["dog", "sat"])
     texts = ["the dog sat.", "the cat sat."]
     for places, said in (([[1, 2]], "text 1 has no places"), ([[1, 2]] * 3, "more places than")):
-        with pytest.raises(unmask.ClozeError, match=said):
+        with pytest.raises(unmask.errors.ClozeError, match=said):
             lm.dependence(texts, places=places, settings=QUIET)
     wide = lm.cloze("the unhappy dog sat.", blanks=["unhappy", "dog"])
-    with pytest.raises(unmask.ClozeError, match="one token each"):
+    with pytest.raises(unmask.errors.ClozeError, match="one token each"):
         lm.decode(wide)
 
 
@@ -204,5 +206,5 @@ def test_the_header_of_a_table_is_no_row(blank: str, tmp_path: Path) -> None:
 
 def test_a_corpus_from_no_standard_input_is_one_line(monkeypatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(unmask.CorpusError, match="no standard input to read from"):
+    with pytest.raises(unmask.errors.CorpusError, match="no standard input to read from"):
         read_corpus(CorpusSpec("-"))

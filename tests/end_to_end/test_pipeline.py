@@ -11,7 +11,8 @@ from transformers import Pipeline, pipeline
 from transformers.pipelines.pt_utils import KeyDataset
 
 import unmask
-from unmask import JointFillMaskPipeline, MethodError, ModelError, SupportError
+from unmask.errors import MethodError, ModelError, SupportError
+from unmask.pipelines import JointFillMaskPipeline
 
 KEYS = ("score", "token", "token_str", "sequence")
 # an architecture, a text with one blank, and names of its vocabulary
@@ -195,7 +196,7 @@ import unmask
 assert sys.meta_path == before and "transformers" not in sys.modules
 from transformers.pipelines import PIPELINE_REGISTRY as registry
 assert "joint-fill-mask" not in registry.supported_tasks
-unmask.JointFillMaskPipeline
-assert registry.supported_tasks["joint-fill-mask"]["impl"] is unmask.JointFillMaskPipeline
+unmask.pipelines.JointFillMaskPipeline
+assert registry.supported_tasks["joint-fill-mask"]["impl"] is unmask.pipelines.JointFillMaskPipeline
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

@@ -46,7 +46,7 @@ def test_tables_take_the_support_that_a_joint_takes(lm: unmask.LanguageModel, su
 
 
 def test_tables_refuse_numbers_of_candidates_that_there_are_not(lm: unmask.LanguageModel) -> None:
-    with pytest.raises(unmask.SupportError, match="asks for 0 candidates of blank 0"):
+    with pytest.raises(unmask.errors.SupportError, match="asks for 0 candidates of blank 0"):
         lm.tables(two_blanks(lm.tokenizer), support=0)
 
 
@@ -69,7 +69,7 @@ def test_tables_show_themselves_without_eliciting(lm: unmask.LanguageModel) -> N
 @pytest.mark.parametrize("pivot", [("cat", "dog"), ["cat"], 1.5])
 def test_a_pivot_of_two_blanks_is_one_token(lm: unmask.LanguageModel, pivot: object) -> None:
     why = "pivot takes one token of two blanks, .* with pivot_axis=1 one of the second blank, not"
-    with pytest.raises(unmask.MethodError, match=why):
+    with pytest.raises(unmask.errors.MethodError, match=why):
         lm.joint(two_blanks(lm.tokenizer), method="hcb", pivot=pivot)
 
 

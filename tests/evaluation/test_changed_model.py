@@ -142,11 +142,13 @@ def test_workers_check_the_same_things(begun: Path) -> None:
     plan = read_run(begun / "run").job
     check_model(unmask.load(str(begun / "tiny")), plan.model)
     _edit(begun / "tiny" / CONFIG, _set("num_attention_heads", 4))
-    with pytest.raises(unmask.ModelError, match=r"is another model here .*num_attention_heads"):
+    with pytest.raises(
+        unmask.errors.ModelError, match=r"is another model here .*num_attention_heads"
+    ):
         check_model(unmask.load(str(begun / "tiny")), plan.model)
     _edit(begun / "tiny" / CONFIG, _set("num_attention_heads", 2))
     _edit(begun / "tiny" / TOKENIZER, _set("pre_tokenizer", {"type": "Whitespace"}))
-    with pytest.raises(unmask.ModelError, match=r"is another model here .*pre_tokenizer"):
+    with pytest.raises(unmask.errors.ModelError, match=r"is another model here .*pre_tokenizer"):
         check_model(unmask.load(str(begun / "tiny")), plan.model)
 
 

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 from tiny_tokenizers import save_bert, tiny_bert, without_unknown, word_piece
 
 import unmask
-from unmask import CorpusError
+from unmask.errors import CorpusError
 from unmask.evaluation.masks import MASKS, examples
 from unmask.records.corpora import CorpusSpec, Sentence, read_corpus
 

@@ -9,7 +9,7 @@ import torch
 from evaluation_rows import a_row
 from plans import DRAW, MODEL, a_kind, a_plan, a_run
 
-from unmask import MethodError, StoreError
+from unmask.errors import MethodError, StoreError
 from unmask.evaluation.request import EvaluationRequest
 from unmask.evaluation.rows import LabelledMethod
 from unmask.evaluation.run import copy_run, read_run

@@ -347,7 +347,7 @@ class Session:
                 names[name] = unmask.load(name)
         before, out, err = self._files(), _stream(), _stream()
         with _streams(_stream(), out, err), warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always", unmask.UnmaskWarning)
+            warnings.simplefilter("always", unmask.errors.UnmaskWarning)
             try:
                 try:
                     value = eval(compile(line, "<golden>", "eval"), names)
@@ -359,7 +359,7 @@ class Session:
                 lines = self._shown("! ", f"{type(error).__name__}: {error}")
         lines += self._shown("! ", _text_of(err))
         for one in warned:
-            if issubclass(one.category, unmask.UnmaskWarning):
+            if issubclass(one.category, unmask.errors.UnmaskWarning):
                 lines += self._shown("! ", f"{one.category.__name__}: {one.message}")
         return [*lines, *self._changes(before)]
 
@@ -479,7 +479,7 @@ def _fresh_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.resetwarnings()
         warnings.simplefilter("ignore")
-        warnings.simplefilter("default", unmask.UnmaskWarning)
+        warnings.simplefilter("default", unmask.errors.UnmaskWarning)
         yield
 
 

@@ -32,7 +32,7 @@ def measured(lm: unmask.LanguageModel, threads: int, batch_size: int, memory_lim
         **{f"{n}/{k}": v for n, m in metrics.items() for k, v in m.to_dict().items()},
         **{f"{n}/entropy": joint.entropy() for n, joint in joints.items()},
         **{f"{n}/log_prob": joint.log_prob(*gold) for n, joint in joints.items()},
-        "J": unmask.incompatibility(tables),
+        "J": unmask.construct("log-pool", tables).incompatibility(),
     }
     rows = joints["log-pool"].log_rows(slice(0, 50)).numpy().tobytes()
     return json.dumps({"numbers": numbers, "digest": hashlib.sha256(rows).hexdigest()})

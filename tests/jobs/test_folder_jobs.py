@@ -175,7 +175,7 @@ def test_every_flipped_bit_is_noticed_and_its_part_named(done, tmp_path, capsys)
         content = bytearray(whole[part])
         content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
         part.write_bytes(content)
-        with pytest.raises(unmask.StoreError, match=f"{part.name}' is damaged"):
+        with pytest.raises(unmask.errors.StoreError, match=f"{part.name}' is damaged"):
             merge(str(done), tmp_path / "out.csv", "csv")
         part.write_bytes(whole[part])
     assert not (tmp_path / "out.csv").exists()
@@ -319,7 +319,7 @@ def test_shards_share_a_folder(arguments, undisturbed, tmp_path) -> None:
     "text", ["", "1", "1/1", "2/2", "-1/2", "a/b", "1/2/3", "0/0", "٠/٢", "0/9999999"]
 )
 def test_what_is_no_shard_is_refused(text: str) -> None:
-    with pytest.raises(unmask.StoreError, match="a shard is i/n with i from 0 to n - 1"):
+    with pytest.raises(unmask.errors.StoreError, match="a shard is i/n with i from 0 to n - 1"):
         Shard.parse(text)
 
 

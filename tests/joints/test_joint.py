@@ -180,7 +180,7 @@ def test_repr_ranks_small_joints_and_spares_large_ones() -> None:
 )
 def test_bad_questions_are_refused_in_one_sentence(ask: object, says: str) -> None:
     _, joint = given((4, 6))
-    with pytest.raises(unmask.SupportError, match=says) as refusal:
+    with pytest.raises(unmask.errors.SupportError, match=says) as refusal:
         ask(joint)  # type: ignore[operator]
     assert "\n" not in str(refusal.value)
 
@@ -188,10 +188,10 @@ def test_bad_questions_are_refused_in_one_sentence(ask: object, says: str) -> No
 def test_a_joint_without_mass_is_an_error_not_a_nan() -> None:
     axes = (unmask.Support.of("ab"),)
     joint = unmask.Joint.from_scores(torch.tensor([torch.nan, 0.0]), axes)
-    with pytest.raises(unmask.NumericsError, match="normaliser of nan"):
+    with pytest.raises(unmask.errors.NumericsError, match="normaliser of nan"):
         joint.log_prob("a")
 
 
 def test_a_table_must_fit_its_axes() -> None:
-    with pytest.raises(unmask.SupportError, match="does not fit axes of"):
+    with pytest.raises(unmask.errors.SupportError, match="does not fit axes of"):
         unmask.Joint.from_scores(torch.zeros(2, 3), (unmask.Support.of("ab"),) * 2)

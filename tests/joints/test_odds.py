@@ -68,10 +68,10 @@ def test_one_blank_has_odds_and_no_interaction():
 def test_fills_that_do_not_fit(mutant, said):
     joint, _ = random_joint(4, 3)
     for ask in (joint.log_odds, joint.interaction):
-        with pytest.raises(unmask.SupportError) as raised:
+        with pytest.raises(unmask.errors.SupportError) as raised:
             ask(mutant, ["A", "A"])
         assert str(raised.value) == said
-    with pytest.raises(unmask.SupportError, match=r"^wildtype is a list of 2 tokens"):
+    with pytest.raises(unmask.errors.SupportError, match=r"^wildtype is a list of 2 tokens"):
         joint.log_odds(["A", "A"], ["A"])
 
 
@@ -80,7 +80,7 @@ def test_what_is_impossible_has_infinite_odds_or_none():
     table[1, 1] = table[0, 1] = -math.inf
     joint = Joint.from_scores(table, (Support.of("AC"), Support.of("AC")))
     assert joint.log_odds(["C", "C"], ["A", "A"]) == -math.inf
-    with pytest.raises(unmask.NumericsError, match="probability zero are undefined"):
+    with pytest.raises(unmask.errors.NumericsError, match="probability zero are undefined"):
         joint.log_odds(["C", "C"], ["A", "C"])
-    with pytest.raises(unmask.NumericsError, match="probability zero are undefined"):
+    with pytest.raises(unmask.errors.NumericsError, match="probability zero are undefined"):
         joint.interaction(["C", "C"], ["A", "A"])

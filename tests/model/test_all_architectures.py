@@ -134,7 +134,7 @@ def loaded(name: str) -> Loaded:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             lm = unmask.load((model, tokenizer()))
-    except unmask.ModelError as error:
+    except unmask.errors.ModelError as error:
         said = str(error)
     return Loaded(model, before, state_of(model), lm, said)
 
@@ -310,7 +310,7 @@ def test_the_callers_model_stays_as_it_was(name: str):
     before = state_of(found.model)
     assert_same_state({**before, "generators": None}, {**found.before, "generators": None})
     for length in (9, 150, 9):
-        with contextlib.suppress(unmask.ModelError):
+        with contextlib.suppress(unmask.errors.ModelError):
             tables_of(found.lm, length, batch_size=len(SUPPORT)).a_given_b  # noqa: B018
     assert_same_state(state_of(found.model), before)
 
@@ -326,7 +326,7 @@ def asked_in_vain(name: str) -> str:
     try:
         for length in TEXTS:
             tables_of(found.lm, length).a_given_b  # noqa: B018
-    except unmask.ModelError as error:
+    except unmask.errors.ModelError as error:
         return str(error)
     return ""
 

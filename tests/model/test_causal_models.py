@@ -33,7 +33,7 @@ def _decoder_bert() -> Any:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_causal_model_is_refused(make: Callable[[], Any], dtype: torch.dtype) -> None:
     model = make().to(dtype)
-    with pytest.raises(unmask.ModelError, match=f"^{type(model).__name__} is a {CAUSAL}"):
+    with pytest.raises(unmask.errors.ModelError, match=f"^{type(model).__name__} is a {CAUSAL}"):
         unmask.load((model, build("bert")[1]))
 
 
@@ -98,5 +98,5 @@ def test_a_trained_model_that_is_shifted_is_refused(name: str) -> None:
         lm = unmask.load(real_model(name))
         shift(lm.model.model)
         message = r"predicts token i at position i-1 \(\d+ of 60 .*; load it with shift=True"
-        with pytest.raises(unmask.ModelError, match=message):
+        with pytest.raises(unmask.errors.ModelError, match=message):
             unmask.load((lm.model.model, lm.tokenizer))

@@ -416,7 +416,7 @@ def answer(place, **options):
         lm = unmask.load(place, **options)
         error, logits = None, lm.model.model(input_ids=ids).logits.double().sum(1)[0].tolist()
         words = lm.tokenizer("the cat sat .").input_ids
-    except unmask.ModelError as refusal:
+    except unmask.errors.ModelError as refusal:
         error, logits, words = str(refusal), None, None
     except BaseException as failure:
         error, logits, words = f"a traceback:\\n{failure!r}", None, None

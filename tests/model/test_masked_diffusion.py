@@ -143,9 +143,11 @@ def test_a_mask_id_makes_a_model_of_a_tokenizer_without_a_mask_token(llada: str)
 
 
 def test_without_a_mask_id_the_message_says_what_is_missing(llada: str) -> None:
-    with pytest.raises(unmask.ModelError, match=r"no mask token; .* give mask_id="):
+    with pytest.raises(unmask.errors.ModelError, match=r"no mask token; .* give mask_id="):
         load(llada)
-    with pytest.raises(unmask.ModelError, match=r"no token of id 35, .* it knows ids 0 to 29"):
+    with pytest.raises(
+        unmask.errors.ModelError, match=r"no token of id 35, .* it knows ids 0 to 29"
+    ):
         load(llada, mask_id=35)
     for wrong in (-1, True, "12", 1.5):
         with pytest.raises(Exception, match=r"mask_id|int"):
@@ -172,14 +174,16 @@ def test_the_callers_tokenizer_is_not_changed(llada: str) -> None:
 
 
 def test_code_does_not_run_unless_it_is_trusted(llada: str) -> None:
-    with pytest.raises(unmask.ModelError, match="custom code"):
+    with pytest.raises(unmask.errors.ModelError, match="custom code"):
         unmask.load(llada, mask_id=MASK_ID)
 
 
 def test_a_causal_model_is_refused_with_a_shift_too(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "causal", causal=True)
     for shift in (False, True):
-        with pytest.raises(unmask.ModelError, match="causal language model: it does not see"):
+        with pytest.raises(
+            unmask.errors.ModelError, match="causal language model: it does not see"
+        ):
             load(folder, mask_id=MASK_ID, shift=shift)
 
 
@@ -194,11 +198,13 @@ def test_a_shifted_model_is_read_one_position_early(dream: str) -> None:
 def test_the_first_token_of_a_shifted_model_is_no_blank(dream: str) -> None:
     lm = load(dream, shift=True)
     for ask in (lm.cloze, lm.joint, lm.fill):
-        with pytest.raises(unmask.ClozeError, match="first token of a text cannot be a blank"):
+        with pytest.raises(
+            unmask.errors.ClozeError, match="first token of a text cannot be a blank"
+        ):
             ask("<|mask|> cat sat on <|mask|> mat")
-    with pytest.raises(unmask.ClozeError, match="such as the tokenizer's bos_token"):
+    with pytest.raises(unmask.errors.ClozeError, match="such as the tokenizer's bos_token"):
         lm.score("the cat sat")
-    with pytest.raises(unmask.ClozeError, match="first token"):
+    with pytest.raises(unmask.errors.ClozeError, match="first token"):
         lm.model.readouts(torch.tensor([[3, 4, 5]]), [0, 1])
     assert lm.score(" the cat sat", given=START).tokens == 3
 
@@ -246,11 +252,15 @@ def test_both_kinds_on_the_command_line(llada: str, dream: str, tmp_path: Path, 
 @pytest.mark.filterwarnings("ignore:.*not a linear function")
 def test_a_trained_model_that_is_shifted_is_refused_with_the_fix(shifted: str, capsys) -> None:
     source = real_model("tiny-english")
-    with pytest.raises(unmask.ModelError, match=r"token i at position i-1 .* with shift=True$"):
+    with pytest.raises(
+        unmask.errors.ModelError, match=r"token i at position i-1 .* with shift=True$"
+    ):
         load(shifted)
     assert main(["fill", "A [MASK].", "-m", shifted, "--trust-remote-code"]) == 2
     assert capsys.readouterr().err.rstrip().endswith("load it with shift=True")
-    with pytest.raises(unmask.ModelError, match=r"at position i \(.* load it with shift=False$"):
+    with pytest.raises(
+        unmask.errors.ModelError, match=r"at position i \(.* load it with shift=False$"
+    ):
         unmask.load(source, shift=True)
     assert main(["fill", "A [MASK].", "-m", str(source), "--shift"]) == 2
     assert capsys.readouterr().err.rstrip().endswith("load it with shift=False")
@@ -303,7 +313,7 @@ def test_presets_need_no_options(
 
 def test_a_time_is_the_share_of_masks(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "timed", timed=True)
-    with pytest.raises(unmask.ModelError, match="'t'"):
+    with pytest.raises(unmask.errors.ModelError, match="'t'"):
         load(folder, mask_id=MASK_ID)
     lm = load(folder, mask_id=MASK_ID, time="t")
     check_numbers(lm, Naive(folder, shift=False))

@@ -191,7 +191,7 @@ def test_a_text_longer_than_the_positions_is_refused(name: str):
     mask = tokenizer.mask_token
     fits = f"the {mask}" + "." * (longest - 4)
     assert len(lm.cloze(fits)) == longest
-    with pytest.raises(unmask.ClozeError, match=f"{longest + 1} tokens.*at most {longest}"):
+    with pytest.raises(unmask.errors.ClozeError, match=f"{longest + 1} tokens.*at most {longest}"):
         lm.cloze(fits + ".")
 
 
@@ -244,7 +244,7 @@ def spoilt(name: str, value: float):
 @pytest.mark.parametrize("where", ["trunk", "one context", "one outcome", "bias"])
 def test_weights_that_are_not_finite_are_refused(where: str, value: float):
     model, tokenizer = spoilt(where, value)
-    with pytest.raises(unmask.NumericsError, match="not finite") as caught:
+    with pytest.raises(unmask.errors.NumericsError, match="not finite") as caught:
         _ = unmask.load((model, tokenizer)).tables(two_blanks(tokenizer)).a_given_b
     assert "\n" not in str(caught.value)
 

@@ -40,7 +40,7 @@ def refusal(model, **options) -> str:
     """What loading says when it refuses: one line."""
     # unwrapped: the checks of annotations, which users do not have, would answer before `load` does
     load = inspect.unwrap(unmask.load)
-    with pytest.raises(unmask.ModelError) as caught:
+    with pytest.raises(unmask.errors.ModelError) as caught:
         load(model, **options)
     said = str(caught.value)
     assert "\n" not in said

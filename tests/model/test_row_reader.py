@@ -53,7 +53,7 @@ NOT_FINITE = [math.nan, math.inf, -math.inf]
 def assert_not_finite(model: MaskedLM) -> None:
     """The token with the bad number is not asked for."""
     ids, at, tokens = torch.tensor([[7, 7]]), torch.tensor([[0, 1]]), torch.tensor([[[0], [1]]])
-    with pytest.raises(unmask.NumericsError, match="not finite"):
+    with pytest.raises(unmask.errors.NumericsError, match="not finite"):
         RowReader(model, Settings()).token_log_probs(ids, at, tokens)
 
 

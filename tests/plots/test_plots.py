@@ -24,8 +24,9 @@ from tiny_tokenizers import ODD, save_bert
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
-from unmask import Joint, SupportError, UnmaskError
+from unmask import Joint, UnmaskError
 from unmask.cli import main
+from unmask.errors import SupportError
 from unmask.plots import STYLES, Point, compare, frontier, plot, save_figure
 from unmask.plots.fonts import BASE, Fonts, drawing, fonts_for, installed
 from unmask.plots.panels import percent_writer

@@ -157,20 +157,20 @@ def test_bad_options_are_refused_before_anything_is_paid(
 ) -> None:
     lm = toy()
     for text in ("t1 [MASK] [MASK]", "t1 t2 [MASK]"):
-        with pytest.raises(unmask.MethodError):
+        with pytest.raises(unmask.errors.MethodError):
             lm.joints(text, options=options)
     assert rows_asked(lm) == 0
 
 
 def test_options_of_a_method_that_is_not_asked_for_are_refused() -> None:
-    with pytest.raises(unmask.MethodError, match="given for ag, which is not among"):
+    with pytest.raises(unmask.errors.MethodError, match="given for ag, which is not among"):
         toy().joints("t1 [MASK] [MASK]", methods=["mlm"], options={"ag": {"steps": 3}})
 
 
 def test_a_cloze_of_another_model_is_refused() -> None:
     lm = toy()
     other = unmask.LanguageModel(ToyMaskedLM(toy_joint(5, 3)), ToyTokenizer(5))
-    with pytest.raises(unmask.ClozeError, match="another mask token"):
+    with pytest.raises(unmask.errors.ClozeError, match="another mask token"):
         lm.joint(other.cloze("t1 [MASK] [MASK]"))
 
 
@@ -180,7 +180,7 @@ def test_numpy_integers_are_integers() -> None:
     assert joint.shape == (3, 3)
     assert joint.log_prob(np.int64(4), 7) == joint.log_prob("t4", "t7")
     assert lm.support(np.array([1, 4, 7])).names == ["t1", "t4", "t7"]
-    with pytest.raises(unmask.SupportError, match="blank True"):
+    with pytest.raises(unmask.errors.SupportError, match="blank True"):
         lm.joint("t1 [MASK] [MASK]", support={True: ["t1"]})
 
 
@@ -221,7 +221,7 @@ def test_a_long_run_announces_itself(
 
 def test_an_unknown_pivot_is_refused_before_anything_is_paid() -> None:
     lm = toy()
-    with pytest.raises(unmask.SupportError, match="'nope' is not one of"):
+    with pytest.raises(unmask.errors.SupportError, match="'nope' is not one of"):
         lm.joints("t1 [MASK] [MASK]", options={"hcb": {"pivot": "nope"}})
     assert rows_asked(lm) == 0
 
@@ -236,7 +236,7 @@ def test_a_construction_that_brings_a_table_comes_before_one_that_can_use_it() -
 
 
 def test_the_cost_of_bad_options_is_refused_as_the_work_is() -> None:
-    with pytest.raises(unmask.MethodError, match="steps from 1, not 'x'"):
+    with pytest.raises(unmask.errors.MethodError, match="steps from 1, not 'x'"):
         toy().cost("t1 [MASK] [MASK]", methods=["ag"], options={"ag": {"steps": "x"}})
     in_capitals = toy().cost(
         "t1 [MASK] [MASK]", methods=["HCB"], options={"HCB": {"pivot_axis": 1, "pivot": "t1"}}

@@ -320,7 +320,7 @@ def test_residues_are_places() -> None:
     assert some["K2", "C4"] == pytest.approx(found["K2", "C4"], rel=1e-5)
     exact = lm.dependence("MKTCAY", places=[2, 4], support="amino-acids", settings=QUIET)
     assert exact.standard_errors is None
-    with pytest.raises(unmask.ClozeError, match="no position 9"):
+    with pytest.raises(unmask.errors.ClozeError, match="no position 9"):
         lm.dependence("MKTCAY", places=[2, 9], support="amino-acids")
 
 
@@ -391,7 +391,7 @@ def test_what_a_map_gives() -> None:
     for pair in (("t9", "t0"), (0, 4), (0, 1.5)):
         with pytest.raises(unmask.UnmaskError, match="place"):
             found[pair]
-    with pytest.raises(unmask.SupportError, match="top takes whole numbers from 1"):
+    with pytest.raises(unmask.errors.SupportError, match="top takes whole numbers from 1"):
         found.top(0)
 
 
@@ -479,9 +479,13 @@ def test_what_cannot_be_mapped_ends_in_one_line(
 
 def test_candidates_of_pmi_are_refused() -> None:
     lm = toy()
-    with pytest.raises(unmask.SupportError, match="pmi is of the tokens that stand in the text"):
+    with pytest.raises(
+        unmask.errors.SupportError, match="pmi is of the tokens that stand in the text"
+    ):
         lm.dependence(TEXT, measure="pmi", support=["t0", "t1"])
-    with pytest.raises(unmask.SupportError, match="pmi is of the tokens that stand in the text"):
+    with pytest.raises(
+        unmask.errors.SupportError, match="pmi is of the tokens that stand in the text"
+    ):
         DependenceKind(measure="pmi", support=("t0", "t1"))
     assert rows_asked(lm) == 0
 
@@ -489,6 +493,8 @@ def test_candidates_of_pmi_are_refused() -> None:
 def test_a_jacobian_beyond_the_memory_limit_is_refused() -> None:
     lm = toy()
     little = unmask.Settings(memory_limit=1000, progress=False)
-    with pytest.raises(unmask.MemoryLimitError, match=r"the jacobian of 4 places holds .* 1.0 kB"):
+    with pytest.raises(
+        unmask.errors.MemoryLimitError, match=r"the jacobian of 4 places holds .* 1.0 kB"
+    ):
         lm.dependence(TEXT, measure="jacobian", settings=little)
     assert rows_asked(lm) == 0

@@ -147,7 +147,9 @@ def test_without_a_head_there_is_one_to_be_had() -> None:
         lambda: lm.decode(TEXT, rule="head", threshold=0.3),
         lambda: lm.decode(TEXT, passes=2),
     ):
-        with pytest.raises(unmask.ModelError, match=r"no dependence head; train one .*any-rate"):
+        with pytest.raises(
+            unmask.errors.ModelError, match=r"no dependence head; train one .*any-rate"
+        ):
             ask()
 
 
@@ -167,7 +169,7 @@ def test_passes_choose_the_bound(trained: unmask.LanguageModel) -> None:
     fills = trained.decode(clozes, rule="head", passes=2, settings=QUIET)
     assert [one["threshold"] for one in fills] == [head.threshold_for(2, n) for n in (4, 2)]
     for more in ({"rule": "surest"}, {"rule": "head", "threshold": 0.1}):
-        with pytest.raises(unmask.MethodError, match="passes chooses the threshold"):
+        with pytest.raises(unmask.errors.MethodError, match="passes chooses the threshold"):
             trained.decode(clozes, passes=2, **more)
     with pytest.raises(unmask.UnmaskError, match="a number of forward passes from 1"):
         trained.decode(clozes, passes=0)
@@ -197,10 +199,10 @@ def test_a_file_gives_back_the_head_and_knows_its_model(
     assert all(torch.equal(again.tensors[name], one) for name, one in head.tensors.items())
     again.check(trained.model, "bert")
     other = unmask.load(build("roberta"))
-    with pytest.raises(unmask.ModelError, match="was trained for other weights"):
+    with pytest.raises(unmask.errors.ModelError, match="was trained for other weights"):
         again.check(other.model, "roberta")
     (tmp_path / "bad").write_bytes(b"x")
-    with pytest.raises(unmask.ModelError, match="is no dependence head"):
+    with pytest.raises(unmask.errors.ModelError, match="is no dependence head"):
         unmask.DependenceHead.load(tmp_path / "bad")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert place_of(str(tmp_path)) == tmp_path / FILE

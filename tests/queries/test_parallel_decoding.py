@@ -259,7 +259,7 @@ def test_a_hundred_blanks_have_a_finite_log_probability() -> None:
 def test_what_is_filled_step_by_step_is_not_ranked() -> None:
     lm = toy()
     for name, value in (("together", 0.1), ("passes", 2), ("rule", "surest"), ("threshold", 1)):
-        with pytest.raises(unmask.MethodError, match=rf"takes no {name}; lm.decode\("):
+        with pytest.raises(unmask.errors.MethodError, match=rf"takes no {name}; lm.decode\("):
             lm.fill(FOUR, **{name: value})
     for name, call in (
         ("fill_together", r"decode\(texts\)"),

@@ -86,34 +86,34 @@ def test_every_rule_has_a_name_and_a_function() -> None:
     for rule, about in RULES.items():
         if about.threshold is None:
             assert rules.checked_rule(rule, None) == (rule, None)
-            with pytest.raises(unmask.MethodError, match="has no threshold"):
+            with pytest.raises(unmask.errors.MethodError, match="has no threshold"):
                 rules.checked_rule(rule, 1)
         else:
             if about.default is None:
-                with pytest.raises(unmask.MethodError, match="needs a threshold"):
+                with pytest.raises(unmask.errors.MethodError, match="needs a threshold"):
                     rules.checked_rule(rule, None)
             else:
                 assert rules.checked_rule(rule, None) == (rule, about.default)
             for bad in (-1, math.nan, "x", True):
-                with pytest.raises(unmask.MethodError, match="takes a threshold from 0"):
+                with pytest.raises(unmask.errors.MethodError, match="takes a threshold from 0"):
                     rules.checked_rule(rule, bad)
-    with pytest.raises(unmask.MethodError, match="no rule 'best'"):
+    with pytest.raises(unmask.errors.MethodError, match="no rule 'best'"):
         rules.checked_rule("best", 1)
 
 
 def test_a_name_close_to_a_rule_is_named() -> None:
-    with pytest.raises(unmask.MethodError, match="did you mean 'entropy-bound'"):
+    with pytest.raises(unmask.errors.MethodError, match="did you mean 'entropy-bound'"):
         rules.checked_rule("entropy_bound", 1)
 
 
 def test_a_function_has_no_threshold() -> None:
     assert rules.checked_rule(rules.surest, None) == (rules.surest, None)
-    with pytest.raises(unmask.MethodError, match=r"bind its own with functools\.partial"):
+    with pytest.raises(unmask.errors.MethodError, match=r"bind its own with functools\.partial"):
         rules.checked_rule(rules.surest, 1)
 
 
 def test_the_dependence_that_a_rule_reads_must_be_there() -> None:
-    with pytest.raises(unmask.MethodError, match="give it with the step"):
+    with pytest.raises(unmask.errors.MethodError, match="give it with the step"):
         FUNCTIONS["head"](step(None), 0.1)
 
 
@@ -131,5 +131,5 @@ def test_an_answer_that_names_no_blanks_is_refused(answer: object) -> None:
     def mine(_: Step) -> object:
         return answer
 
-    with pytest.raises(unmask.MethodError, match=r"the rule 'mine' returned .* from 0 to 3"):
+    with pytest.raises(unmask.errors.MethodError, match=r"the rule 'mine' returned .* from 0 to 3"):
         rules.own_choice(mine, step(None), None)

@@ -210,7 +210,7 @@ def test_rows_and_tables_take_their_part_of_the_memory_limit(methods):
 def test_a_memory_limit_that_leaves_a_few_contexts_is_rejected():
     tables = tables_of(clustered(1_000, 8))
     tables.settings = unmask.Settings(memory_limit=4 * 2_000 * 30 + 15 * 8 * 30**2)
-    with pytest.raises(unmask.SupportError, match=r"at least 50 contexts .* 30 are allowed"):
+    with pytest.raises(unmask.errors.SupportError, match=r"at least 50 contexts .* 30 are allowed"):
         sketched(tables, Sketch())
 
 
@@ -389,7 +389,7 @@ def test_what_needs_no_table_stays_exact(large):
 
 @pytest.mark.parametrize("method", REJECTED)
 def test_constructions_that_a_sketch_would_get_wrong_say_so(large, method):
-    with pytest.raises(unmask.MethodError, match="support='vocabulary'") as error:
+    with pytest.raises(unmask.errors.MethodError, match="support='vocabulary'") as error:
         large.joint(TEXT, method=method)
     assert str(error.value).count("\n") == 0
     assert large.joint(TEXT, method=method, support=10).method == method
@@ -416,16 +416,16 @@ def test_the_batch_size_changes_nothing_but_rounding(large):
 
 def test_sketches_that_cannot_be_are_rejected(large):
     for wrong in ({"precision": 0}, {"precision": float("nan")}, {"precision": "high"}):
-        with pytest.raises(unmask.SupportError, match="precision"):
+        with pytest.raises(unmask.errors.SupportError, match="precision"):
             Sketch(**wrong)
     for passes in (0, 50, 1.5, None):
-        with pytest.raises(unmask.SupportError, match="forward passes"):
+        with pytest.raises(unmask.errors.SupportError, match="forward passes"):
             Sketch(max_passes=passes)
     for seed in (-1, None, 2**70):
-        with pytest.raises(unmask.SupportError, match="seed"):
+        with pytest.raises(unmask.errors.SupportError, match="seed"):
             Sketch(seed=seed)
     three = unmask.LanguageModel(ToyMaskedLM(np.ones((5, 5, 5))), ToyTokenizer(5))
-    with pytest.raises(unmask.SupportError, match="two blanks"):
+    with pytest.raises(unmask.errors.SupportError, match="two blanks"):
         three.joint("[MASK] [MASK] [MASK]", support=Sketch(precision=0.1))
 
 

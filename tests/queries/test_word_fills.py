@@ -8,7 +8,7 @@ import torch
 from tiny_tokenizers import PIECES, SPECIAL, tiny_bert, word_piece
 
 import unmask
-from unmask import ClozeError, MethodError, SupportError
+from unmask.errors import ClozeError, MethodError, SupportError
 
 ONE = "the {} sat."
 TWO = "the {} sat on the {}."

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from unmask import CorpusError
+from unmask.errors import CorpusError
 from unmask.records import places
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.lines import LONGEST

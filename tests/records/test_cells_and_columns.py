@@ -15,8 +15,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
-from unmask import SupportError
-from unmask.errors import CorpusError
+from unmask.errors import CorpusError, SupportError
 from unmask.jobs import parts
 from unmask.jobs.kinds import Kind
 from unmask.jobs.kinds.fill import FillKind

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from assets import real_data
 
-from unmask import CorpusError
+from unmask.errors import CorpusError
 from unmask.records import corpora
 from unmask.records.corpora import Corpus, CorpusSpec, Sentence, digest, read_corpus
 from unmask.records.hub import HubTable

@@ -169,13 +169,13 @@ def test_one_context_serves_all_texts(tiny_english: LanguageModel) -> None:
 def test_what_cannot_be_scored_is_one_line(
     texts: object, given: object, message: str, tiny_english: LanguageModel
 ) -> None:
-    with pytest.raises(unmask.ClozeError, match=message):
+    with pytest.raises(unmask.errors.ClozeError, match=message):
         tiny_english.score(texts, given=given)  # type: ignore[call-overload]
 
 
 def test_words_that_run_together_are_noticed(tiny_english: LanguageModel) -> None:
     for given in ("Two dogs are", ("Two dogs are ", "too")):
-        with pytest.warns(unmask.UnmaskWarning, match="without a space"):
+        with pytest.warns(unmask.errors.UnmaskWarning, match="without a space"):
             tiny_english.score("running", given=given)
 
 
@@ -190,24 +190,24 @@ def test_a_table_says_once_that_words_run_together(
 
 
 def test_a_separator_joins_something(tiny_english: LanguageModel) -> None:
-    with pytest.raises(unmask.ClozeError, match="separator joins a text to what is given"):
+    with pytest.raises(unmask.errors.ClozeError, match="separator joins a text to what is given"):
         tiny_english.score("running", separator=" ")
-    with pytest.raises(unmask.ClozeError, match="joins a text to what is given, not 3"):
+    with pytest.raises(unmask.errors.ClozeError, match="joins a text to what is given, not 3"):
         tiny_english.score("running", given="Two", separator=3)  # type: ignore[call-overload]
 
 
 def test_unknown_words_of_the_context_are_not_counted_as_those_of_the_text() -> None:
     lm = unmask.load(build("bert"))
-    with pytest.warns(unmask.UnknownTokenWarning, match="'zebra'"):
+    with pytest.warns(unmask.errors.UnknownTokenWarning, match="'zebra'"):
         score = lm.score("cats sat", given="the zebra", separator=" ")
     assert (score.unknown_tokens, [word.is_unknown for word in score.words]) == (0, [False] * 2)
-    with pytest.warns(unmask.UnknownTokenWarning):
+    with pytest.warns(unmask.errors.UnknownTokenWarning):
         score = lm.score("zebra sat", given=("the zebra", "zebra"), separator=" ")
     assert (score.unknown_tokens, [word.is_unknown for word in score.words]) == (1, [True, False])
 
 
 def test_a_word_that_begins_in_the_prefix_is_scored_whole(tiny_english: LanguageModel) -> None:
-    with pytest.warns(unmask.UnmaskWarning):
+    with pytest.warns(unmask.errors.UnmaskWarning):
         score = tiny_english.score("ning fast.", given="Two dogs are run")
     assert (score.words[0].text, score.words[0].start, score.tokens) == ("running", -3, 3)
 
@@ -225,13 +225,13 @@ def test_log_ratios_in_context_are_differences_of_scores(tiny_english: LanguageM
     # one token differs: both ways to compare read it with the others shown
     first, second = tiny_english.score(list(pairs[0]), given=given[0], separator=" ")
     assert path.log_ratio == pytest.approx(first.score - second.score, abs=1e-5)
-    with pytest.raises(unmask.ClozeError, match="given has 1 contexts for 2 pairs"):
+    with pytest.raises(unmask.errors.ClozeError, match="given has 1 contexts for 2 pairs"):
         tiny_english.log_ratios(pairs, given=["A dog"])
 
 
 def test_without_offsets_a_continuation_is_refused() -> None:
     lm = LanguageModel(ToyMaskedLM(toy_joint(4, 3, seed=1)), ToyTokenizer(4))
-    with pytest.raises(unmask.ClozeError, match="keeps no character offsets"):
+    with pytest.raises(unmask.errors.ClozeError, match="keeps no character offsets"):
         lm.score("t1", given="t0 ")
 
 

@@ -334,7 +334,7 @@ def test_every_method_takes_windows(method: str) -> None:
 
 def test_a_context_that_is_too_long_loses_its_beginning(lm: LanguageModel) -> None:
     end = " a man ran."
-    with pytest.warns(unmask.UnmaskWarning, match="1 of 2 requests are longer"):
+    with pytest.warns(unmask.errors.UnmaskWarning, match="1 of 2 requests are longer"):
         (value, _), (short, _) = UnmaskLM(lm).loglikelihood(
             requests((LONG, end), ("the cat sat.", end))
         )

@@ -172,7 +172,7 @@ def test_without_offsets_every_token_is_a_word():
     (score,) = lm.score(["M K J A"], settings=QUIET)
     assert [word.text for word in score.words] == ["M", "K", "<unk>", "A"]
     assert {(word.start, word.end) for word in score.words} == {(-1, -1)}
-    with pytest.raises(unmask.MethodError, match=r"keeps no character offsets.*use pll"):
+    with pytest.raises(unmask.errors.MethodError, match=r"keeps no character offsets.*use pll"):
         lm.score(["M K"], method="pll-word-l2r")
 
 
@@ -240,13 +240,15 @@ def test_pairs_that_cannot_be_scored_are_named(bert: LanguageModel):
 def test_ids_beyond_the_model_are_rejected():
     lm = LanguageModel(ToyMaskedLM(toy_joint(3, 3)), ToyTokenizer(3))
     lm.tokenizer.names.append("t9")
-    with pytest.raises(unmask.ClozeError, match="text 1 has token id 4, but the model knows 3"):
+    with pytest.raises(
+        unmask.errors.ClozeError, match="text 1 has token id 4, but the model knows 3"
+    ):
         lm.score(["t0 t1", "t0 t9"])
 
 
 def test_a_word_that_a_tokenizer_cannot_read_is_rejected_with_its_text(bert: LanguageModel):
     lm = LanguageModel(bert.model, without_unknown())
-    with pytest.raises(unmask.ClozeError, match="text 2: the tokenizer cannot read it"):
+    with pytest.raises(unmask.errors.ClozeError, match="text 2: the tokenizer cannot read it"):
         lm.score(["cat", "cat", "dog"])
 
 
@@ -270,7 +272,9 @@ def test_options_that_cannot_be_used_are_named(bert: LanguageModel, options: Any
 
 
 def test_pairs_alone_have_paths(bert: LanguageModel):
-    with pytest.raises(unmask.MethodError, match="no method 'hcb-path'; methods: pll, pll-word-"):
+    with pytest.raises(
+        unmask.errors.MethodError, match="no method 'hcb-path'; methods: pll, pll-word-"
+    ):
         bert.score(["he ran"], method="hcb-path")
 
 

@@ -166,7 +166,7 @@ def test_special_tokens_are_never_masked_and_unknown_words_are(bert: LanguageMod
     watched = Watched(bert.model)
     lm = LanguageModel(watched, bert.tokenizer)
     text = "the [SEP] zebra sat"
-    with pytest.warns(unmask.UnknownTokenWarning):
+    with pytest.warns(unmask.errors.UnknownTokenWarning):
         (score,) = lm.score([text], method="unmasking", order=order, settings=QUIET)
     ids = bert.tokenizer(text)["input_ids"]
     rows = [row for batch in watched.rows for row in batch]
@@ -337,9 +337,9 @@ def test_other_methods_have_no_order(bert: LanguageModel):
     ],
 )
 def test_orders_that_there_are_not_are_named(bert: LanguageModel, options: Any, said: str):
-    with pytest.raises(unmask.MethodError, match=said):
+    with pytest.raises(unmask.errors.MethodError, match=said):
         bert.score(["he ran"], **options)
-    with pytest.raises(unmask.MethodError, match=said):
+    with pytest.raises(unmask.errors.MethodError, match=said):
         bert.log_ratios([("he ran", "she ran")], **options)
 
 
@@ -350,7 +350,7 @@ def test_numbers_that_are_not_finite_are_rejected(bad: float):
             return torch.tensor([0.1, bad, 0.2], dtype=torch.float64)
 
     for order in ORDERS:
-        with pytest.raises(unmask.NumericsError, match="not finite"):
+        with pytest.raises(unmask.errors.NumericsError, match="not finite"):
             LanguageModel(Broken(), ToyTokenizer(3)).score(
                 ["t0 t1"], method="unmasking", order=order, settings=QUIET
             )

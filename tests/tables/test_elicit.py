@@ -7,7 +7,8 @@ import torch
 from remembering_lm import CLOZE, EVERY, MASK, VOCABULARY, RememberingLM
 from torch import Tensor
 
-from unmask import Cloze, MemoryLimitError, NumericsError, Settings, Support, UnmaskError
+from unmask import Cloze, Settings, Support, UnmaskError
+from unmask.errors import MemoryLimitError, NumericsError
 from unmask.model.batch_size import rows_per_batch, seconds_per_row
 from unmask.model.row_reader import RowReader
 from unmask.tables.blank_reader import BlankReader

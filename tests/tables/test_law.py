@@ -212,7 +212,7 @@ def test_what_is_not_determined_comes_with_a_warning_and_without_j() -> None:
     assert np.exp(examples.log_table(joint)).sum() == pytest.approx(1, abs=1e-9)
     assert joint.agreement() is joint.incompatibility() is None
     assert joint.standard_errors()["incompatibility"] is None
-    assert unmask.incompatibility(tables) is agreement(tables) is None
+    assert unmask.construct("log-pool", tables).incompatibility() is agreement(tables) is None
     # constructions that need no law are as good as ever, and have no J either
     assert unmask.construct("mrf", tables).incompatibility() is None
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from sketch_tables import clustered, tables_of
 
-from unmask.constructions.incompatibility import incompatibility
+from unmask.constructions.incompatibility import agreement
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Sum
 from unmask.joints.joint import Joint
@@ -87,7 +87,9 @@ def test_with_every_context_nothing_is_missing(noise):
     sampled, law = pair.sampled(), stationary_law(tables)
     for densities, log_r in zip(sampled.densities, (law.log_a, law.log_b), strict=True):
         np.testing.assert_allclose(densities[0], log_r.exp(), rtol=1e-5)
-    assert float(sampled.incompatibility()) == pytest.approx(incompatibility(tables), abs=1e-6)
+    measured = agreement(tables)
+    assert measured is not None
+    assert float(sampled.incompatibility()) == pytest.approx(measured.bits, abs=1e-6)
     assert missing_entropies(sampled, pair.entropies).abs().max() < 1e-5
 
 

@@ -37,7 +37,7 @@ def test_logits_that_are_not_finite_are_refused() -> None:
     for wrong in (torch.nan, torch.inf, -torch.inf):
         bad = torch.zeros(2, 3)
         bad[1, 1] = wrong
-        with pytest.raises(unmask.NumericsError, match=r"q\(a \| b\) are not finite"):
+        with pytest.raises(unmask.errors.NumericsError, match=r"q\(a \| b\) are not finite"):
             unmask.PairTables.from_logits(unmask.DenseLogits(bad), good)
 
 
@@ -74,17 +74,8 @@ def test_metrics_refuse_joints_over_other_tokens() -> None:
         unmask.DenseLogits(torch.zeros(4, 4)),
         supports=(unmask.Support(torch.tensor([3, 4, 5, 6]), list("abcd")),) * 2,
     )
-    with pytest.raises(unmask.SupportError, match="'mrf' is not over the tokens"):
+    with pytest.raises(unmask.errors.SupportError, match="'mrf' is not over the tokens"):
         unmask.pair_metrics({"mrf": joint}, tables, ("a", "b"))
-
-
-def test_no_perplexity_of_nothing() -> None:
-    with pytest.raises(unmask.UnmaskError, match="at least one example"):
-        unmask.perplexity([])
-
-
-def test_perplexity_is_the_exponential_of_the_mean() -> None:
-    assert unmask.perplexity([1.0, 3.0]) == pytest.approx(np.exp(2.0))
 
 
 @pytest.mark.parametrize(

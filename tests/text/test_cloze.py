@@ -6,7 +6,8 @@ import pytest
 from sentence_piece import sentence_piece
 from tiny_tokenizers import PIECES, byte_level, without_offsets, without_unknown, word_piece
 
-from unmask import Cloze, ClozeError
+from unmask import Cloze
+from unmask.errors import ClozeError
 from unmask.text.cloze import parse_cloze
 
 TEXT = "The cat sat on the mat."

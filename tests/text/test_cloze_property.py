@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_tokenizers import byte_level, word_piece
 
-from unmask import Cloze, ClozeError
+from unmask import Cloze
+from unmask.errors import ClozeError
 from unmask.text.cloze import parse_cloze
 
 # each goes through two tokenizers; a budget per kind, for what hypothesis draws often depends on

@@ -60,12 +60,12 @@ def test_every_door_names_the_word_and_the_way_out(lm, door, blank):
 
 def test_the_word_is_one_blank_as_if_it_were_masked(lm):
     masked = lm.joint("the [MASK] cats sat.", settings=QUIET)
-    with pytest.warns(unmask.PiecesWarning):
+    with pytest.warns(unmask.errors.PiecesWarning):
         named = lm.joint(TEXT, blanks=["unhappy"], settings=QUIET)
     assert named.shape == masked.shape == (lm.model.vocabulary_size,)
     assert named.top(3) == masked.top(3)
     assert named.diagnostics["pieces"] == [1]
-    with pytest.warns(unmask.PiecesWarning):
+    with pytest.warns(unmask.errors.PiecesWarning):
         both = lm.fill(TEXT, blanks=["sat", "unhappy"], top=1, settings=QUIET)
     again = lm.fill("the [MASK] cats [MASK].", top=len(masked.supports[0]) ** 2, settings=QUIET)
     # axes follow the order that blanks are given in
@@ -121,7 +121,9 @@ def test_rejections_name_the_word_behind_the_blanks(lm, ask):
 
 def test_too_many_blanks_for_tables_name_the_word(lm):
     cloze = lm.cloze("the unhappy unhappy cats sat.", blanks=["unhappy unhappy cats"])
-    with pytest.raises(unmask.MethodError, match=r"6 blanks \('unhappy unhappy cats' is 6 piec"):
+    with pytest.raises(
+        unmask.errors.MethodError, match=r"6 blanks \('unhappy unhappy cats' is 6 piec"
+    ):
         lm.joint(cloze, method="log-pool")
 
 
@@ -173,12 +175,14 @@ TOKENS = {
 @pytest.mark.parametrize("door", TOKENS)
 def test_a_word_that_is_no_token_is_told_its_pieces_and_the_way_out(lm, door):
     where, ask = TOKENS[door]
-    with pytest.raises(unmask.SupportError, match=NOT_A_TOKEN.format(where)):
+    with pytest.raises(unmask.errors.SupportError, match=NOT_A_TOKEN.format(where)):
         ask(lm)
 
 
 def test_a_token_that_is_no_candidate_has_no_pieces_to_tell(lm):
-    with pytest.raises(unmask.SupportError, match="blank 0: 'dog' is not one of the 1 tokens") as e:
+    with pytest.raises(
+        unmask.errors.SupportError, match="blank 0: 'dog' is not one of the 1 tokens"
+    ) as e:
         lm.joint("the [MASK]", support=["cat"]).log_prob("dog")
     assert "pieces" not in str(e.value)
 
@@ -187,13 +191,15 @@ def test_a_token_that_is_no_candidate_has_no_pieces_to_tell(lm):
 def test_the_ukulele_of_the_readme():
     lm = unmask.load(real_model("tiny-english"))
     text = "A man is playing a ukulele."
-    with pytest.raises(unmask.SupportError, match=r"blank 0: 'ukulele' .* 4 pieces of this tok"):
+    with pytest.raises(
+        unmask.errors.SupportError, match=r"blank 0: 'ukulele' .* 4 pieces of this tok"
+    ):
         lm.joint("A man is playing a [MASK].").log_prob("ukulele")
     with (
-        pytest.warns(unmask.UnmaskWarning, match="'ukulele' is 4 pieces"),
+        pytest.warns(unmask.errors.UnmaskWarning, match="'ukulele' is 4 pieces"),
     ):
         assert lm.cost(text, blanks=["man", "ukulele"], support=100, timed=False).length == 9
-    with pytest.raises(unmask.MemoryLimitError, match=r"5 blanks \('ukulele' is 4 pieces"):
+    with pytest.raises(unmask.errors.MemoryLimitError, match=r"5 blanks \('ukulele' is 4 pieces"):
         lm.cost(lm.cloze(text, blanks=["man", "ukulele"]), support=100)
     words = ["guitar", "ukulele", "violin"]
     fills = lm.fill(text, blanks=["ukulele"], targets=words, piece_prior="uniform")

@@ -42,7 +42,7 @@ class Letters(ToyTokenizer):
     ],
 )
 def test_sequences_that_are_rejected(sequence: Any, message: str) -> None:
-    with pytest.raises(unmask.ClozeError) as raised:
+    with pytest.raises(unmask.errors.ClozeError) as raised:
         check_sequence(sequence)
     assert str(raised.value) == message
 
@@ -58,7 +58,7 @@ def test_sequences_that_are_rejected(sequence: Any, message: str) -> None:
     ],
 )
 def test_positions_that_are_rejected(positions: Any, message: str) -> None:
-    with pytest.raises(unmask.ClozeError) as raised:
+    with pytest.raises(unmask.errors.ClozeError) as raised:
         check_positions(positions, "WCA")
     assert str(raised.value) == message
 
@@ -82,7 +82,7 @@ def test_residues_are_spelled_as_the_tokenizer_has_them(
 
 
 def test_a_residue_without_a_token_is_named() -> None:
-    with pytest.raises(unmask.ClozeError) as raised:
+    with pytest.raises(unmask.errors.ClozeError) as raised:
         spelled_residues(Letters(LETTERS, apart=True), "WXA", LETTERS)
     assert str(raised.value) == "this model has no token for residue X, at position 2"
 
@@ -90,7 +90,7 @@ def test_a_residue_without_a_token_is_named() -> None:
 def test_a_model_of_texts_is_rejected() -> None:
     lm = unmask.load(build("roberta"))
     # it has all these letters, but makes one piece of them
-    with pytest.raises(unmask.ClozeError, match="no single token per residue"):
+    with pytest.raises(unmask.errors.ClozeError, match="no single token per residue"):
         spelled_residues(lm.tokenizer, "THE", lm.support("vocabulary").names)
 
 

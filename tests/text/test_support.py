@@ -4,7 +4,8 @@ import pytest
 import torch
 from tiny_tokenizers import PIECES, SPECIAL, byte_level, without_offsets, word_piece
 
-from unmask import Support, SupportError
+from unmask import Support
+from unmask.errors import SupportError
 from unmask.text.candidates import choose, choose_each, whole_vocabulary
 
 NAMES = "'vocabulary', 'tokens', 'no-special', 'amino-acids', 'nucleotides', 'rna' or 'digits'"

@@ -10,10 +10,11 @@ from tiny_tokenizers import byte_level, save_bert, tiny_bert, without_offsets, w
 from transformers import EsmConfig, EsmForMaskedLM, pipeline
 
 import unmask
-from unmask import JointFillMaskPipeline, UnknownTokenWarning, UnmaskError
+from unmask import UnmaskError
 from unmask.cli import main
 from unmask.demo import answer
-from unmask.errors import SpecialTokenWarning
+from unmask.errors import SpecialTokenWarning, UnknownTokenWarning
+from unmask.pipelines import JointFillMaskPipeline
 from unmask.text.cloze import parse_cloze
 
 HALF, WHOLE = "the cat saw zebra and [MASK].", "the cat saw the [MASK]."
@@ -128,11 +129,11 @@ def test_an_unknown_word_that_is_the_blank_is_not_read_by_the_model(lm):
 
 def test_a_text_of_which_nothing_is_known_is_rejected(lm):
     said = "has no token that this model knows: the vocabulary has no token for 'zebra', 'kudu'"
-    with pytest.raises(unmask.ClozeError, match=f"the text {said}"):
+    with pytest.raises(unmask.errors.ClozeError, match=f"the text {said}"):
         lm.joint("zebra [MASK] kudu")
     (pair,) = lm.pairs([("zebra [MASK] kudu [MASK]", "cat", "sat")])
     assert pair.reason.startswith(f"the text {said}")
-    with pytest.raises(unmask.ClozeError, match=f"text 1 {said}"):
+    with pytest.raises(unmask.errors.ClozeError, match=f"text 1 {said}"):
         lm.score(["the cat", "zebra kudu"])
     # with nothing around it a blank has nothing unknown either
     assert warned(lambda: lm.joint("[MASK]")) == []

@@ -9,7 +9,8 @@ from tokenizers import Tokenizer as Backend
 from toy_lm import ToyTokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from unmask import Cloze, ClozeError, SupportError
+from unmask import Cloze
+from unmask.errors import ClozeError, SupportError
 from unmask.text.cloze import parse_cloze
 from unmask.text.spelling import same_spelling
 from unmask.text.word_pieces import Candidate, pieces_in_context

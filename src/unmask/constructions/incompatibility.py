@@ -9,33 +9,17 @@ from unmask.errors import NumericsError
 from unmask.joints.agreement import Agreement
 from unmask.logspace import row_blocks
 from unmask.tables.law import Law
-from unmask.tables.pair_tables import PairTables
 from unmask.tables.protocol import Tables
 from unmask.tables.stationary import stationary_law
 
 
-def incompatibility(tables: PairTables) -> float | None:
-    """J, in bits: 0 exactly when the two conditionals are compatible, at most 1.
+def agreement(tables: Tables) -> Agreement | None:
+    """J of these tables, measured once for all joints that ask; None without a certain law.
 
     The Jensen-Shannon divergence between q(a | b) r_b and q(b | a) r_a, the two factorisations at
     the marginals to which pseudo-Gibbs sampling converges. If some joint has both conditionals, the
     two are the same distribution; if none does, no construction can be faithful to both.
-
-    Args:
-        tables: What `LanguageModel.tables` gives.
-    Returns:
-        A number from 0 to 1; None where the tables do not determine those marginals.
-    Examples:
-        >>> tables = lm.tables("Two [MASK] are [MASK].", support=20)
-        >>> round(unmask.incompatibility(tables), 3)
-        0.012
     """
-    measured = agreement(tables)
-    return None if measured is None else measured.bits
-
-
-def agreement(tables: Tables) -> Agreement | None:
-    """J of these tables, measured once for all joints that ask; None without a certain law."""
     return tables.remember("agreement", lambda: _measured(tables))
 
 

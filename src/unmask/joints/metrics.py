@@ -4,15 +4,14 @@ Definitions: Torroba Hennigen & Kim (2023), section 3. NLLs are natural logarith
 a perplexity is the exponential of the mean NLL over examples, never a mean of perplexities.
 """
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.errors import SupportError, UnmaskError
+from unmask.errors import SupportError
 from unmask.joints.joint import Joint
 from unmask.joints.sketched import spread
 from unmask.logspace import log_sum_exp_by_column, log_zeros
@@ -95,25 +94,6 @@ def pair_errors(joint: Joint, gold: tuple[int, int]) -> tuple[float, float]:
     log_a, log_b = (sketch.weighted.log_marginals(t)[:, place] for t, place in ((0, a), (1, b)))
     unary = 0.0 if joint.engine.independent else float(spread(log_p - (log_a + log_b) / 2))
     return float(spread(log_p / 2)), unary
-
-
-def perplexity(nlls: Iterable[float]) -> float:
-    """The exponential of the mean.
-
-    Args:
-        nlls: Negative log-likelihoods in nats per token.
-    Returns:
-        A perplexity; never a mean of perplexities.
-    Raises:
-        UnmaskError: There is none.
-    Examples:
-        >>> round(unmask.perplexity([1.0, 2.0]), 2)
-        4.48
-    """
-    values = list(nlls)
-    if not values:
-        raise UnmaskError("a perplexity needs at least one example")
-    return math.exp(math.fsum(values) / len(values))
 
 
 @dataclass(frozen=True, eq=False)
