@@ -404,3 +404,14 @@ def test_the_commit_of_a_hub_name_stands_in_every_answer(saved_bert, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [COMMIT] * 3
+
+
+def test_what_a_file_lacks_is_named_as_missing(folder, tmp_path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, "hidden_act": "nope"}))
+    assert refusal(copy).endswith("'nope' is missing from its files, or unknown to transformers")
+
+
+def test_a_device_by_another_name_is_told_the_usual_ones(folder) -> None:
+    assert "(a GPU is 'cuda', or 'mps' on a Mac); use 'cpu'" in refusal(folder, device="gpu")

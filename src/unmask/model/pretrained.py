@@ -308,8 +308,11 @@ def _device(device: str | torch.device | None) -> torch.device:
         place = torch.device(device)
         torch.empty(0, device=place)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
+        # torch lists two dozen backends where it does not know the name
+        is_name = "Expected one of" in str(error)
+        why = "a GPU is 'cuda', or 'mps' on a Mac" if is_name else _reason(error)
         raise ModelError(
-            f"no device {quoted(str(device))} here ({_reason(error)}); use "
+            f"no device {quoted(str(device))} here ({why}); use "
             + " or ".join(map(quoted, available_devices()))
         ) from None
     return place
@@ -378,6 +381,8 @@ def _reason(error: BaseException) -> str:
     if "above report" in str(error):
         # transformers points at a report that is switched off here
         return "its weights do not fit its config.json"
+    if isinstance(error, KeyError):
+        return f"{printable(str(error))} is missing from its files, or unknown to transformers"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = printable(lines[0]) if lines else type(error).__name__
     return first if len(first) <= 200 else first[:197] + "..."
