@@ -55,7 +55,7 @@ def no_method(name: object, names: Sequence[str]) -> MethodError:
 
 
 def is_importable(name: str) -> bool:
-    """Whether a name says where its function can be imported from."""
+    """True if a name tells where its function can be imported from."""
     return registered.SPEC.fullmatch(name) is not None
 
 
@@ -104,8 +104,8 @@ def register(name: str, *, needs: Needs | None = None) -> Callable[[Function], F
 
 def check_options(method: str, options: Given, blanks: int = 2) -> None:
     """Raise for options that a construction does not take, or not so, before anything runs."""
-    chosen = construction(method)
-    allowed = chosen.options()
+    recipe = construction(method)
+    allowed = recipe.options()
     for option, value in options.items():
         if option not in allowed:
             raise MethodError(f"{method} has no {unknown_option(option, allowed)}")
@@ -113,7 +113,7 @@ def check_options(method: str, options: Given, blanks: int = 2) -> None:
             registered.check_value(method, option, value, allowed[option])
         elif option in METHODS[method].options:
             METHODS[method].options[option].check(value)
-    chosen.check(options, blanks)
+    recipe.check(options, blanks)
 
 
 def check_methods(
@@ -124,12 +124,12 @@ def check_methods(
         raise MethodError(f"methods is a list of names, not {quoted(methods)}")
     names = list(dict.fromkeys(map(method_name, methods)))
     by_method: dict[str, dict[str, object]] = {name: {} for name in names}
-    for method, given in (options or {}).items():
+    for method, of_method in (options or {}).items():
         name = method_name(method)
-        if given and name not in names:
+        if of_method and name not in names:
             raise MethodError(f"options are given for {name}, which is not among the methods")
         if name in names:
-            by_method[name] = dict(given)
+            by_method[name] = dict(of_method)
     for name in names:
         check_options(name, by_method[name], blanks)
     return names, by_method
@@ -158,11 +158,11 @@ def construct(method: object, tables: Tables, **options: object) -> Joint:
 
 def build(name: str, tables: Tables, options: Given) -> Joint:
     """Like `construct`, for the short name of a construction and options that were checked."""
-    chosen = construction(name)
+    recipe = construction(name)
     if name in CONSTRUCTIONS:
-        parts = chosen.needs(tables.shape, options)
+        parts = recipe.needs(tables.shape, options)
         tables.elicit(parts.whole, masked=parts.masked)
-    joint = chosen.build(tables, **options)
+    joint = recipe.build(tables, **options)
     # measured when it is read, and only where all tables are there by then
     return joint.named(name, agreement=partial(_agreement_if_elicited, tables))
 

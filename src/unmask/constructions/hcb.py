@@ -99,10 +99,10 @@ def _check_pivot(options: Given, axes: tuple[Support, ...]) -> None:
 
 def _needs(shape: tuple[int, ...], options: Given) -> Needs:
     steps = _path(len(shape), options.get("pivot_axis", 0))
-    some = [0] * len(shape)
+    contexts = [0] * len(shape)
     for k, outcome in enumerate(steps[:-1]):
-        some[outcome] = math.prod(shape[t] for t in steps[:k])
-    return Needs(options.get("pivot") is None, (steps[-1],), tuple(some))
+        contexts[outcome] = math.prod(shape[t] for t in steps[:k])
+    return Needs(options.get("pivot") is None, (steps[-1],), tuple(contexts))
 
 
 HCB = Construction(

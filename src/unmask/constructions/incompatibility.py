@@ -1,4 +1,4 @@
-"""How far to trust a joint: do the model's conditionals describe one distribution at all?"""
+"""The trust that a joint deserves: do the model's conditionals describe one distribution at all?"""
 
 import math
 from functools import reduce

@@ -1,4 +1,4 @@
-"""Which parts of the tables a construction needs, and so how many rows of the model."""
+"""The parts of the tables that a construction needs, and so how many rows of the model."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -25,14 +25,14 @@ class Needs:
     between: int = 0
 
     def only_contexts(self) -> bool:
-        """Whether the contexts that are read depend on the fills in question."""
+        """True if the contexts that are read depend on the fills in question."""
         return any(self.some) and not self.whole
 
     def rows(self, shape: Sequence[int]) -> int:
         """The number of forward passes; contexts of a whole table cost nothing more."""
-        some = (*self.some, *[0] * (len(shape) - len(self.some)))
+        contexts = (*self.some, *[0] * (len(shape) - len(self.some)))
         cells = math.prod(shape)
-        each = (cells // n if t in self.whole else some[t] for t, n in enumerate(shape))
+        each = (cells // n if t in self.whole else contexts[t] for t, n in enumerate(shape))
         return self.masked + self.between + sum(each)
 
 
@@ -42,13 +42,13 @@ def every_table(blanks: int, *, masked: bool = True) -> Needs:
 
 
 def together(each: Iterable[Needs]) -> Needs:
-    """What several constructions need together."""
+    """The needs of several constructions together."""
     needs = list(each)
-    blanks = max((len(one.some) for one in needs), default=0)
-    some = [(*one.some, *[0] * (blanks - len(one.some))) for one in needs]
+    blanks = max((len(need.some) for need in needs), default=0)
+    contexts = [(*need.some, *[0] * (blanks - len(need.some))) for need in needs]
     return Needs(
-        any(one.masked for one in needs),
-        tuple(sorted({blank for one in needs for blank in one.whole})),
-        tuple(map(sum, zip(*some, strict=True))),
-        max((one.between for one in needs), default=0),
+        any(need.masked for need in needs),
+        tuple(sorted({blank for need in needs for blank in need.whole})),
+        tuple(map(sum, zip(*contexts, strict=True))),
+        max((need.between for need in needs), default=0),
     )

@@ -81,8 +81,8 @@ def _sketched(law: Factors, masked: Factors, *, mean: str = MEANS[0]) -> Form:
 
 def _needs(shape: tuple[int, ...], options: Given) -> Needs:
     if len(shape) == 2:
-        some = Needs(masked=True, some=(1, 1))
-        return some if _is_arithmetic(options) else every_table(2)
+        parts = Needs(masked=True, some=(1, 1))
+        return parts if _is_arithmetic(options) else every_table(2)
     # every set of the others filled in every way, the rest masked
     every = math.prod(size + 1 for size in shape) - math.prod(shape)
     parts = every_table(len(shape))

@@ -35,7 +35,7 @@ def add(name: str, value: object, needs: object) -> None:
     if needs is not None and not isinstance(needs, Needs):
         raise MethodError(f"needs of {name} is an unmask.Needs, not {quoted(needs)}")
     existing = getattr(REGISTERED.get(name), "build", function)
-    homes = {(one.__module__, one.__qualname__) for one in (existing, function)}
+    homes = {(builder.__module__, builder.__qualname__) for builder in (existing, function)}
     if len(homes) > 1:
         raise MethodError(f"there is a construction {quoted(name)} already; take another name")
     parts = needs or every_table(2)

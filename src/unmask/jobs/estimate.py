@@ -50,8 +50,8 @@ def rows_per_unit(kind: Kind, lm: LanguageModel, sample: Sequence[Row]) -> int:
         parameters = sum(weight.numel() for weight in module.parameters())
         parameters -= sum(weight.numel() for weight in looked_up)
     seconds = sum(
-        kind.row_seconds + one.passes * (_SECONDS_PER_PASS + 2 * parameters * one.tokens / _FLOPS)
-        for one in works
+        kind.row_seconds + work.passes * (_SECONDS_PER_PASS + 2 * parameters * work.tokens / _FLOPS)
+        for work in works
     )
     return max(1, min(_MOST_ROWS, round(UNIT_SECONDS * len(works) / seconds)))
 
@@ -80,7 +80,7 @@ def estimate(
     if not works:
         return f"{kind.title}: the cost is not known before it runs" if is_dry else None
     count = 1.0 if rows is None else rows * len(items) / (len(items) + bad)
-    passes, seconds = sum(one.passes for one in works) / len(works), None
+    passes, seconds = sum(work.passes for work in works) / len(works), None
     if passes * count > _FEW_PASSES:
         most = _TIMED_SECONDS if is_dry else _TIMED_BEFORE_A_RUN
         seconds = passes * _seconds_per_pass(kind, lm, works, is_dry) + kind.row_seconds
@@ -90,7 +90,7 @@ def estimate(
         seconds *= count
     if not is_dry and (seconds or 0.0) <= LONG_SECONDS:
         return None
-    at_most = "at most " if any(one.at_most for one in works) else ""
+    at_most = "at most " if any(work.at_most for work in works) else ""
     noun = f"{rows:,} {kind.noun}{'s' * (rows != 1)}" if rows else "each"
     took = "" if seconds is None else f", about {readable_seconds(seconds)}"
     return f"{kind.title}: {at_most}{passes * count:,.0f} forward passes for {noun}{took}"
@@ -114,8 +114,8 @@ def _seconds_per_pass(kind: Kind, lm: LanguageModel, works: Sequence[Work], is_d
     """The time of a forward pass of the mean length, in batches as large as the work allows."""
     from unmask.model.batch_size import rows_per_batch, seconds_per_row
 
-    total = max(1, sum(one.passes for one in works))
-    tokens = max(2, round(sum(one.passes * one.tokens for one in works) / total))
+    total = max(1, sum(work.passes for work in works))
+    tokens = max(2, round(sum(work.passes * work.tokens for work in works) / total))
     cloze, settings = Cloze("", (lm.model.mask_id,) * tokens, (tokens // 2,)), kind.settings
     if not is_dry:
         size = rows_per_batch(lm.model, tokens, settings)

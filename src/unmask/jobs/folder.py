@@ -55,7 +55,7 @@ class Shard:
             raise StoreError(f"a shard is i/n with i from 0 to n - 1, not {self}")
 
     def __contains__(self, number: int) -> bool:
-        """Whether a unit is in this share."""
+        """True if a unit is in this share."""
         return number % self.count == self.index
 
     def __str__(self) -> str:
@@ -181,7 +181,7 @@ def write_plan(folder: str, plan: JobPlan) -> None:
 
 
 def holds_parts(folder: str) -> bool:
-    """Whether a unit is done."""
+    """True if a unit is done."""
     return any(name.startswith("_part-") for name in places.names_in(folder))
 
 
@@ -199,29 +199,29 @@ def agree(folder: str, plan: JobPlan, shard: Shard) -> Folder:
 @contextmanager
 def held(folder: str, shard: Shard) -> Iterator[None]:
     """Lock a shard of the job in `folder`, which is created if it does not exist."""
-    shown = places.shown(folder)
+    where = places.shown(folder)
     names = [name for name in places.names_in(folder) if not name.startswith((".", "_lock-"))]
     if names and PLAN not in names:
         raise StoreError(
-            f"{shown} holds {quoted(min(names))} and no job; give a new or an empty folder"
+            f"{where} holds {quoted(min(names))} and no job; give a new or an empty folder"
         )
     if places.is_url(folder):
         yield
         return
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise StoreError(f"{shown} is a file; give a folder")
+        raise StoreError(f"{where} is a file; give a folder")
     make_folder(Path(folder))
     try:
         name = f"_lock-{shard.index}-of-{shard.count}"
         lock = FileLock(os.path.join(folder, name), timeout=0).acquire()
     except Timeout:
         raise StoreError(
-            f"another process is writing shard {shard} of {shown}; let it finish, or share the "
+            f"another process is writing shard {shard} of {where}; let it finish, or share the "
             "work as shard 0/2 and shard 1/2"
         ) from None
     except (OSError, NotImplementedError) as error:
         raise StoreError(
-            f"cannot lock {shown}: {quoted(str(error))}; put the output on a file system with "
+            f"cannot lock {where}: {quoted(str(error))}; put the output on a file system with "
             "locks (flock)"
         ) from None
     with lock:

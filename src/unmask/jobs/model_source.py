@@ -1,4 +1,4 @@
-"""Where a worker gets its model, what runs it, and whether it is the one that was planned for."""
+"""The model of a worker: its place, its identity, and whether it is the one planned for."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSource:
-    """Where a worker gets its model, and how it loads it; not part of a plan."""
+    """The place of a worker's model, and the way to load it; not part of a plan."""
 
     place: str
     device: str | None = None
@@ -101,7 +101,7 @@ def _settings(config: Any) -> dict[str, Any]:
 
 
 def _tokenizer(lm: LanguageModel) -> dict[str, Any]:
-    """How texts become tokens: normaliser, pre-tokeniser, the rest of it, and special tokens.
+    """The tokenizer's settings: normaliser, pre-tokeniser, the rest of it, and special tokens.
 
     The tokens of a sample show what no setting names. Texts that are too long are refused.
     """

@@ -45,11 +45,11 @@ def part_table(batch: RowBatch, results: Sequence[Sequence[Row]], kind: Kind) ->
     as_json = [name for name, (_, is_json) in columns.items() if is_json]
     as_json += [name for name, of in types.items() if of == "json"]
     numbers = [number for number, rows in enumerate(results) for _ in rows]
-    own, tables = list(chain.from_iterable(results)), []
-    for start in range(0, len(own) or 1, _ROWS_AT_ONCE):
+    answers, tables = list(chain.from_iterable(results)), []
+    for start in range(0, len(answers) or 1, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
         repeated = _array(numbers[part], "int64")
-        table = table_of(own[part], types)
+        table = table_of(answers[part], types)
         arrays = [*(array.take(repeated) for array, _ in columns.values()), *table.columns]
         tables.append(pa.table(arrays, names=[*names, *types]))
     absent: dict[str, list[int]] = {}
@@ -148,7 +148,7 @@ class Parts(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """How many rows were written, and how many units of the job have no part."""
+    """The number of rows written, and of the job's units that have no part."""
 
     rows: int
     missing: int

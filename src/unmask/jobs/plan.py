@@ -85,7 +85,7 @@ def read_plan(text: str, shown: str) -> JobPlan:
 
 def check_same(stored: JobPlan, wanted: JobPlan, shown: str) -> None:
     """Reject a plan that is not the stored one, and name the differences."""
-    there, here = ({**one.to_dict(), "model": None, "input": None} for one in (stored, wanted))
+    there, here = ({**plan.to_dict(), "model": None, "input": None} for plan in (stored, wanted))
     changes = [
         *changes_between(there, here),
         *_input_changes(stored.input, wanted.input),
@@ -139,10 +139,12 @@ def model_changes(stored: ModelIdentity, here: ModelIdentity) -> Iterator[str]:
     return changes_between(_known(stored), _known(here), "model", common=True)
 
 
-def same_function(one: ModelIdentity, other: ModelIdentity) -> bool:
-    """Whether two models compute the same, as far as both are known."""
+def same_function(first: ModelIdentity, second: ModelIdentity) -> bool:
+    """True if two models compute the same, as far as both are known."""
     names = ("config", "tokenizer", "weights")
-    here, there = ({n: v for n, v in _known(model).items() if n in names} for model in (one, other))
+    here, there = (
+        {n: v for n, v in _known(model).items() if n in names} for model in (first, second)
+    )
     return not list(changes_between(here, there, common=True))
 
 

@@ -90,7 +90,7 @@ class Job:
 
 @dataclass
 class Result:
-    """What a folder holds of a shard: counters of the units that are done, and errors of others."""
+    """The state of a shard in its folder: counters of the units that are done, errors of others."""
 
     plan: JobPlan
     units: int
@@ -120,7 +120,7 @@ class Result:
             )
 
     def failures(self) -> str:
-        """How many units failed, and an example of why."""
+        """The number of units that failed, and an example of why."""
         return (
             f"{len(self.errors):,} of {self.units:,} units failed, e.g.: "
             f"{printable(self.errors[0])}; repeat the command to try them again"
@@ -165,7 +165,7 @@ def run_job(
             read = _read_ahead(worker, left)
             outcomes = (worker.do(unit, rows.result, folder) for unit, rows in read)
         drawn = _progress_bar(job, rows, result, progress if len(left) > 1 else False)
-        with closing(outcomes), drawn as shown:
+        with closing(outcomes), drawn as progress_bar:
             try:
                 for outcome in outcomes:
                     result.add(outcome)
@@ -173,8 +173,8 @@ def run_job(
                     without, failed = worst(result.counts)[0], len(result.errors)
                     problems = f"{without:,} without a number" * bool(without)
                     problems += f" {failed:,} units failed" * bool(failed)
-                    shown.set_postfix_str(problems, refresh=False)
-                    shown.update(outcome.counts["texts"])
+                    progress_bar.set_postfix_str(problems, refresh=False)
+                    progress_bar.update(outcome.counts["texts"])
             except (KeyboardInterrupt, SystemExit) as error:
                 if texts := result.counts["texts"]:
                     saved = f"{texts:,} {job.kind.noun}s are saved in {places.shown(output)}"
@@ -228,8 +228,8 @@ def stream(
         read = (worker.read(unit) for unit in source.units)
     else:
         read = (rows.result() for _, rows in _read_ahead(worker, source.units))
-    shown = False if source.unit_count == 1 else progress
-    with bar(f"{noun}s", unit=noun, total=source.rows, shown=shown) as drawn:
+    bar_wanted = False if source.unit_count == 1 else progress
+    with bar(f"{noun}s", unit=noun, total=source.rows, shown=bar_wanted) as drawn:
         for batch, items in read:
             table, more = worker.answers(batch, items)
             add(counts, more)
@@ -238,9 +238,9 @@ def stream(
             drawn.update(more["texts"])
 
 
-def _progress_bar(job: Job, left: int | None, result: Result, shown: bool | None) -> Bar:
+def _progress_bar(job: Job, left: int | None, result: Result, wanted: bool | None) -> Bar:
     """A bar on stderr with rate and time left; where that is no terminal, a line now and then."""
-    if shown is False:
+    if wanted is False:
         return HiddenBar(left)
     done = result.counts["texts"]
     watched = sys.stderr is not None and sys.stderr.isatty()
@@ -256,7 +256,7 @@ def _progress_bar(job: Job, left: int | None, result: Result, shown: bool | None
 
 
 class _Lines(io.StringIO):
-    """Where a bar is drawn over and over, as lines, which a log can hold."""
+    """A stream that keeps a bar, which is drawn over and over, as lines for a log."""
 
     def write(self, text: str) -> int:
         if line := text.strip():

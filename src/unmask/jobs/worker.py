@@ -145,7 +145,7 @@ class Worker:
 
 
 def clash(names: Iterable[str], kind: Kind) -> str | None:
-    """Why a column of the input would be lost under one of the output's own."""
+    """The reason why a column of the input would be lost under one of the output's own."""
     passed_on = set(names) - set(kind.input_columns.dropped)
     for name in kind.output_columns:
         if name in passed_on:
@@ -157,7 +157,7 @@ def clash(names: Iterable[str], kind: Kind) -> str | None:
 
 
 def is_of_accelerator(description: str) -> bool:
-    """Whether an error is the accelerator's own: a process does not recover from it.
+    """True if an error is the accelerator's own: a process does not recover from it.
 
     Lack of memory is not: CUDA recovers from that.
     """

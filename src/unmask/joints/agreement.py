@@ -10,7 +10,7 @@ CLOSE, APART = 0.01, 0.05
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two conditionals contradict each other: 0 bits when one joint has both, at most 1.
+    """The incompatibility of two conditionals: 0 bits when one joint has both, at most 1.
 
     With more than two blanks it measures how far all their conditionals contradict each other, and
     is still at most 1.

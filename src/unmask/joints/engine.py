@@ -1,4 +1,4 @@
-"""Where a joint's numbers come from. An engine knows places on axes, nothing of tokens.
+"""The source of a joint's numbers. An engine knows places on axes, nothing of tokens.
 
 `Engine` reduces one primitive, the scores of some rows of the first axis over all of the others:
 the unnormalised log joint. Its subclasses know shorter ways, or need fewer rows of the model.
@@ -25,7 +25,7 @@ Scored = tuple[Cell, float]
 
 
 class Engine:
-    """What a joint computes; scores and their sums are unnormalised logarithms in float64."""
+    """The sums of a joint; scores and their sums are unnormalised logarithms in float64."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class Engine:
         return scores
 
     def is_tabulated(self) -> bool:
-        """Whether sums over whole blanks run no further row of the model."""
+        """True if sums over whole blanks run no further row of the model."""
         return True
 
     def diagnostics(self) -> dict[str, object]:
-        """What has been done so far, where that grows with what is computed."""
+        """Facts of the work so far, where it grows with what is computed."""
         return {}
 
     @computed_once
@@ -127,9 +127,9 @@ class Engine:
         """
         if len(axes) == 1 and not given:
             return self.log_marginals[axes[0]]
-        kept = sorted(axes)
+        ordered = sorted(axes)
         summed = tuple(axis for axis in range(len(self.shape)) if axis not in axes)
-        total = log_zeros(*(self.shape[axis] for axis in kept), device=self.device)
+        total = log_zeros(*(self.shape[axis] for axis in ordered), device=self.device)
         # given blanks have one place
         fixed = dict(given or {})
         first = fixed.pop(0, None)
@@ -138,11 +138,11 @@ class Engine:
             for axis, place in fixed.items():
                 tile = tile.narrow(axis, place, 1)
             part = torch.logsumexp(tile, dim=summed) if summed else tile
-            if kept[0] == 0:
+            if ordered[0] == 0:
                 total[rows] = part
             else:
                 total = torch.logaddexp(total, part)
-        return total.permute([kept.index(axis) for axis in axes])
+        return total.permute([ordered.index(axis) for axis in axes])
 
     def _blocks(self) -> list[slice]:
         return row_blocks(self.shape[0], math.prod(self.shape[1:]))

@@ -133,7 +133,7 @@ class Joint(Guessable):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many tokens each blank ranges over.
+        """The number of tokens that each blank ranges over.
 
         Examples:
             >>> joint.shape
@@ -143,7 +143,7 @@ class Joint(Guessable):
 
     @property
     def diagnostics(self) -> dict[str, object]:
-        """How this joint was computed: forward passes, residuals, storage, captured mass.
+        """Facts of how this joint was computed: forward passes, residuals, storage, captured mass.
 
         Examples:
             >>> joint.diagnostics["forward_passes"], joint.diagnostics["converged"]
@@ -154,7 +154,7 @@ class Joint(Guessable):
         return {"method": self.method, **facts}
 
     def is_sketched(self) -> bool:
-        """Whether this is an estimate, with error bars, from some contexts of a vocabulary.
+        """True for an estimate, with error bars, from some contexts of a vocabulary.
 
         Returns:
             False for an exact joint.
@@ -394,7 +394,7 @@ class Joint(Guessable):
         return total / (math.log(2) if base_two else 1.0)
 
     def mutual_information(self, *, base_two: bool = False) -> float:
-        """How much the blanks tell you about each other; 0 when independent.
+        """The information that the blanks share, in nats; 0 when independent.
 
         With more than two blanks this is their total correlation.
 
@@ -411,7 +411,7 @@ class Joint(Guessable):
         return max(0.0, marginal - self.entropy()) / (math.log(2) if base_two else 1.0)
 
     def is_tabulated(self) -> bool:
-        """Whether sums over whole blanks (entropy, marginals) need no more forward passes.
+        """True if sums over whole blanks (entropy, marginals) need no more forward passes.
 
         Returns:
             False for a joint without tables, as by `orders` over a vocabulary.
@@ -465,7 +465,7 @@ class Joint(Guessable):
     def log_odds(
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
     ) -> float:
-        """How much likelier one fill is than another: log p(mutant) / p(wildtype).
+        """The log-odds of one fill against another: log p(mutant) / p(wildtype).
 
         Args:
             mutant: A token per blank.
@@ -570,7 +570,7 @@ class Joint(Guessable):
         return plot(self, n, kind=kind)
 
     def __repr__(self) -> str:
-        """What it is, with the likeliest fills where ranking them is cheap."""
+        """Size and construction, with the likeliest fills where ranking them is cheap."""
         size, count = math.prod(self.shape), len(self.shape)
         axes = " x ".join(f"{length:,}" for length in self.shape)
         if self._sketch is not None:
@@ -611,7 +611,7 @@ class Joint(Guessable):
     def _log_weights(self) -> list[Tensor]:
         """Of each axis, how many tokens its tokens stand for; nothing unless this is a sketch."""
         weights = [axis.log_weights for axis in self.supports]
-        return [one for one in weights if one is not None]
+        return [of_axis for of_axis in weights if of_axis is not None]
 
     def _at(self, tokens: Sequence[Token]) -> tuple["Joint", tuple[int, ...]]:
         """This joint, or of a sketch one that holds these tokens too, and the cell they are."""

@@ -43,7 +43,7 @@ class LazyOrders(Engine):
         self._search: dict[str, object] = {}
 
     def diagnostics(self) -> dict[str, object]:
-        """What has been done so far."""
+        """Facts of the work so far."""
         blanks = len(self.shape)
         return {
             "mean": "arithmetic",
@@ -55,7 +55,7 @@ class LazyOrders(Engine):
 
     @computed_once
     def _captured(self) -> list[float] | None:
-        """What the candidates hold of the fully masked distributions, where they are not all."""
+        """The shares of the masked distributions that the candidates hold; None if they are all."""
         size = self._reader.model.vocabulary_size
         if all(axis.is_whole(size) for axis in self._reader.supports):
             return None
@@ -84,8 +84,8 @@ class LazyOrders(Engine):
         blanks = range(len(self.shape))
         sets = sets_before(blanks)
         log_probs = torch.empty(len(cells), dtype=torch.float64)
-        for some in row_blocks(len(cells), len(sets), _STEPS_AT_ONCE):
-            log_probs[some] = log_mean_over_orders(self._read_steps(cells[some], sets), blanks)
+        for block in row_blocks(len(cells), len(sets), _STEPS_AT_ONCE):
+            log_probs[block] = log_mean_over_orders(self._read_steps(cells[block], sets), blanks)
         return log_probs
 
     def _read_steps(
@@ -171,7 +171,7 @@ def sets_before(blanks: Sequence[int], given: Sequence[int] = ()) -> list[Set]:
     else:
         every = range(len(blanks))
         places = [s for size in every for s in itertools.combinations(every, size)]
-    return [_filled(blanks, some, given) for some in places]
+    return [_filled(blanks, filled, given) for filled in places]
 
 
 def log_mean_over_orders(

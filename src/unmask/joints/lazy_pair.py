@@ -38,11 +38,11 @@ class LazyPair(FormEngine):
         return 0.0
 
     def diagnostics(self) -> dict[str, object]:
-        """What the tables have cost so far: it grows with what is computed."""
+        """The cost of the tables so far: it grows with what is computed."""
         return self.tables.diagnostics()
 
     def is_tabulated(self) -> bool:
-        """Whether the tables themselves are there: nothing less will do for a sum."""
+        """True if the tables themselves are there: nothing less will do for a sum."""
         return self.tables.holds_all()
 
     def sample(self, n: int, generator: torch.Generator | None) -> list[Scored]:
@@ -83,10 +83,10 @@ class LazyPair(FormEngine):
 
         A few contexts at a time: a distribution per draw would not fit a large vocabulary.
         """
-        given = self.tables.log_a_given if blank else self.tables.log_b_given
+        rows_of = self.tables.log_a_given if blank else self.tables.log_b_given
         contexts, place = torch.unique(tokens[which], return_inverse=True)
         for block in row_blocks(len(contexts), self.shape[1 - blank]):
-            for k, row in enumerate(given(contexts[block].tolist()), start=block.start):
+            for k, row in enumerate(rows_of(contexts[block].tolist()), start=block.start):
                 yield which[place == k], row
 
     def best(self, n: int) -> list[Scored]:
@@ -102,10 +102,10 @@ class LazyPair(FormEngine):
         # beyond this the tables themselves, which are kept factored, take less memory
         most = max(self.tables.memory_left() // (4 * 8 * max(self.shape)), 2 * _BATCH)
         while not self.tables.holds_all() and sum(map(len, rows)) <= most:
-            for blank, given in enumerate((self.tables.log_b_given, self.tables.log_a_given)):
+            for blank, rows_of in enumerate((self.tables.log_b_given, self.tables.log_a_given)):
                 new = [t for t in _highest(bounds[blank], least) if t not in rows[blank]]
                 if new:
-                    rows[blank].update(zip(new, given(new), strict=True))
+                    rows[blank].update(zip(new, rows_of(new), strict=True))
             # in the order of the axes, which decides between ties
             a, b = (sorted(of_blank) for of_blank in rows)
             forth = torch.stack([rows[1][token][a] for token in b], dim=1) + self._log[1][b]
@@ -119,7 +119,7 @@ class LazyPair(FormEngine):
         return super().best(n)
 
     def _bounds(self, rows: Sequence[dict[int, Tensor]]) -> tuple[Tensor, Tensor]:
-        """How likely a pair with each unread context can be at most; those read have none."""
+        """The most likely that a pair with each unread context can be; those read have none."""
         spare = self._log[0].clone(), self._log[1].clone()
         for log_p, of_blank in zip(spare, rows, strict=True):
             log_p[list(of_blank)] = -math.inf

@@ -22,7 +22,7 @@ from unmask.text.support import Support, Token
 
 @dataclass(frozen=True)
 class PairMetrics:
-    """How good a joint is at the gold pair, and how faithful to the model's conditionals.
+    """The fit of a joint to the gold pair, and its faithfulness to the model's conditionals.
 
     `pairwise_nll` and `unary_nll` are per token (their exponentials over examples are P-PPL and
     U-PPL); `all_kl` averages over every context of the support (A-KL), `gold_kl` over the two
@@ -147,5 +147,5 @@ def _metrics(joint: Joint, sums: _Sums, gold: tuple[int, int], own_unary: float)
     )
 
 
-def _same_axis(one: Support, other: Support) -> bool:
-    return one is other or torch.equal(one.ids, other.ids)
+def _same_axis(first: Support, second: Support) -> bool:
+    return first is second or torch.equal(first.ids, second.ids)

@@ -25,7 +25,7 @@ def log_odds(log_prob: LogProb, one: FillIds, other: FillIds) -> float:
 
 
 def interaction(log_prob: LogProb, mutant: FillIds, wildtype: FillIds) -> float:
-    """What all changes do together beyond what each does alone, in nats."""
+    """The effect of all changes together beyond the sum of each alone, in nats."""
     # a lazy joint runs the model for every fill
     cached = cache(log_prob)
     alone = [(*wildtype[:k], mutant[k], *wildtype[k + 1 :]) for k in range(len(wildtype))]

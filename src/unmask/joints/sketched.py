@@ -1,4 +1,4 @@
-"""What a joint of a sketch has beyond its axes: tokens that are not on them, and error bars."""
+"""Tokens of a sketch's joint that are not on its axes, and its error bars."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -50,9 +50,9 @@ class Sketched(Generic[Joint]):
         """The joint, with these tokens on its axes, and where they stand there."""
         places = {axis: place_at_blank(self.whole, axis, token) for axis, token in tokens.items()}
         ids = {axis: int(self.whole[axis].ids[place]) for axis, place in places.items()}
-        if any(joint.supports[axis].place_of_id(one) is None for axis, one in ids.items()):
+        if any(joint.supports[axis].place_of_id(token) is None for axis, token in ids.items()):
             joint = self.holding(places)
-        return joint, {axis: joint.supports[axis].index(one) for axis, one in ids.items()}
+        return joint, {axis: joint.supports[axis].index(token) for axis, token in ids.items()}
 
     def marginal(self, axes: Sequence[int], derive: Callable[[Joint], Joint]) -> "Sketched[Joint]":
         """The same of one of both blanks, or of both in the other order."""
@@ -97,7 +97,7 @@ class Sketched(Generic[Joint]):
 
 
 def spread(values: Tensor) -> Tensor:
-    """How far replicates are from the first row: the root of the mean square, a standard error.
+    """The distance of replicates from the first row: the root of the mean square, a standard error.
 
     Widened: replicates know only what was drawn, and the rare token that was not and carries much
     is in none of them.

@@ -37,7 +37,7 @@ class Weighted:
         self._terms = [_Term.of(product, sampled) for product in products]
 
     def is_independent(self) -> bool:
-        """Whether the blanks are independent of each other: no table matters."""
+        """True if the blanks are independent of each other: no table matters."""
         if not isinstance(self.form, Product) or any(self.form.powers):
             return False
         check_covers(self.form, self.sampled.log_given[0].shape, "a sketch")
@@ -72,9 +72,9 @@ class Weighted:
 
     def log_conditionals(self, blank: int, place: int) -> Vectors:
         """Log-probabilities of one blank's tokens given a token of the other."""
-        own = torch.arange(len(self.sampled.sides[blank].places))
-        other = torch.full_like(own, place)
-        pairs = torch.stack([own, other] if blank == 0 else [other, own], dim=1)
+        places = torch.arange(len(self.sampled.sides[blank].places))
+        other = torch.full_like(places, place)
+        pairs = torch.stack([places, other] if blank == 0 else [other, places], dim=1)
         log_masses = self.log_probs(pairs) + self.sampled.log_weights[blank]
         log_total = log_masses.logsumexp(dim=1, keepdim=True)
         return log_masses - log_total - self.sampled.log_weights[blank]
@@ -144,15 +144,15 @@ class _Term:
         each = [[base[0], base[0]], [base[1], base[1]]]
         for outcome, power in enumerate(product.powers):
             if power:
-                given = 1 - outcome
-                log_q = sampled.log_given[given]
-                shared = shared + power * (log_q if given == 0 else log_q.T)
-                each[outcome] = [one + power * like[outcome] for one in each[outcome]]
+                context = 1 - outcome
+                log_q = sampled.log_given[context]
+                shared = shared + power * (log_q if context == 0 else log_q.T)
+                each[outcome] = [part + power * like[outcome] for part in each[outcome]]
                 # of a context: how masses of the outcome's head and tail are scaled
-                factors = sampled.factors(given)
-                each[given] = [
-                    one + power * factor.log()
-                    for one, factor in zip(each[given], factors, strict=True)
+                factors = sampled.factors(context)
+                each[context] = [
+                    part + power * factor.log()
+                    for part, factor in zip(each[context], factors, strict=True)
                 ]
         first, second = (side.tail for side in sampled.sides)
         top_a, top_b = (torch.stack(parts).amax(dim=(0, 2))[:, None] for parts in each)
@@ -160,7 +160,7 @@ class _Term:
 
     def scores(self, number: int) -> Table:
         """All cells under one weighting."""
-        row, column = ([part[number] for part in one] for one in (self.by_row, self.by_column))
+        row, column = ([part[number] for part in parts] for parts in (self.by_row, self.by_column))
         tail_a, tail_b = self.tails
         scores = self.shared + torch.where(tail_b, row[1][:, None], row[0][:, None])
         return scores + torch.where(tail_a[:, None], column[1], column[0])

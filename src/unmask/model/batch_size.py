@@ -1,4 +1,4 @@
-"""How many rows one forward pass takes: the caller's number, or what suits the device.
+"""The number of rows of one forward pass: the caller's, or what suits the device.
 
 Rows of one length are batched by their tokens, so that results do not change with the clock. When
 memory runs out, batches shrink.
@@ -62,7 +62,7 @@ def rows_per_batch(model: MaskedLM, length: int, settings: Settings) -> int:
 
 
 def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings) -> float:
-    """What a row of elicitation takes, by one batch after a warm-up."""
+    """The seconds that a row of elicitation takes, by one batch after a warm-up."""
     rows = min(rows_per_batch(model, len(cloze), settings), _ROWS_TIMED)
     ids = torch.tensor([cloze.ids], device=model.device).repeat(rows, 1)
     _seconds(model, ids[:_ROWS_TO_WARM_UP], cloze.positions[0])
@@ -77,7 +77,7 @@ def _seconds(model: MaskedLM, ids: Int[Tensor, "rows length"], position: int) ->
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of any device means that memory ran out."""
+    """True if an error of any device means that memory ran out."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     text = str(error).lower()

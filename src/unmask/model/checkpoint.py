@@ -160,7 +160,7 @@ class Checkpoint:
 
 
 def _is_inside(path: Path, folder: str | Path) -> bool:
-    """Whether a file lies in a folder once links are followed.
+    """True if a file lies in a folder once links are followed.
 
     A snapshot in the Hub's cache is made of links to the blobs beside it.
     """

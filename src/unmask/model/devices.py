@@ -1,4 +1,4 @@
-"""What differs between devices: the one module that names any beside the CPU.
+"""Differences between devices: the one module that names any beside the CPU.
 
 A GPU computes in float64, so tables stay on it, and torch compiles for it. Any other accelerator,
 such as Apple's, only runs the model.
@@ -21,12 +21,12 @@ def kind_of(device: torch.device) -> Literal["cpu", "gpu", "other"]:
 
 
 def is_gpu(device: torch.device) -> bool:
-    """Whether it is a GPU."""
+    """True for a GPU."""
     return kind_of(device) == "gpu"
 
 
 def for_float64(device: torch.device) -> torch.device:
-    """Where what the model returns is computed with: there if it has float64, else on the CPU."""
+    """The device that computes with a model's results: the same if it has float64, or the CPU."""
     return device if kind_of(device) != "other" else torch.device("cpu")
 
 

@@ -60,15 +60,15 @@ class HuggingFaceMaskedLM:
             if "attention_mask" in inspect.signature(model.forward).parameters:
                 self._takes_attention_mask = self._needs_attention_mask()
             probe = self._probe_ids()
-            own = self._logits(probe)
-            self.vocabulary_size = int(own.shape[-1])
-            if not bool(torch.isfinite(own).all()):
+            logits = self._logits(probe)
+            self.vocabulary_size = int(logits.shape[-1])
+            if not bool(torch.isfinite(logits).all()):
                 raise NumericsError(
                     f"{self._name} returns logits that are not finite; float16 overflows in "
                     "some models, so try float32, and check the weights"
                 )
-            self._require_repeatable(probe, own)
-            self._layer = self._verified_layer(probe, own)
+            self._require_repeatable(probe, logits)
+            self._layer = self._verified_layer(probe, logits)
         if self._layer is None:
             warnings.warn(
                 f"{self._name}: its logits are not a linear function of its output "
@@ -78,7 +78,7 @@ class HuggingFaceMaskedLM:
 
     @property
     def device(self) -> torch.device:
-        """Where the model runs."""
+        """The device that the model runs on."""
         parameter: Tensor = next(self.model.parameters())
         return parameter.device
 
@@ -147,8 +147,8 @@ class HuggingFaceMaskedLM:
                 "call model.eval() first"
             )
 
-    def _require_repeatable(self, ids: Tensor, own: Tensor) -> None:
-        if not _same_numbers(self._logits(ids), own):
+    def _require_repeatable(self, ids: Tensor, logits: Tensor) -> None:
+        if not _same_numbers(self._logits(ids), logits):
             raise ModelError(
                 f"{self._name} gives other logits each time it reads the same text; unmask needs "
                 "a model without random numbers in its forward pass"
@@ -161,12 +161,12 @@ class HuggingFaceMaskedLM:
             return
         row, at = ids[:1], positions[:1] if isinstance(positions, Tensor) else positions
         whole = self._logits(row)
-        own, embedding = at_positions(whole, at), self.output_embedding
+        logits, embedding = at_positions(whole, at), self.output_embedding
         if embedding is None:
             self._require_repeatable(row, whole)
         # readers of these numbers raise where they are not finite
-        elif bool(torch.isfinite(own).all()):
-            error, tolerated = largest_error(embedding, self._captured(row, at)[0], own)
+        elif bool(torch.isfinite(logits).all()):
+            error, tolerated = largest_error(embedding, self._captured(row, at)[0], logits)
             if not error <= tolerated:
                 self._require_repeatable(row, whole)
                 raise ModelError(
@@ -182,8 +182,12 @@ class HuggingFaceMaskedLM:
             # another thread has
             return
         probe = self._probe_ids()
-        own = self._logits(probe)
-        layer = self._verified_layer(probe, own) if own.shape[-1] == self.vocabulary_size else None
+        logits = self._logits(probe)
+        layer = (
+            self._verified_layer(probe, logits)
+            if logits.shape[-1] == self.vocabulary_size
+            else None
+        )
         if layer is None:
             raise ModelError(
                 f"the output layer of {self._name} has changed since it was loaded; load it again"
@@ -245,7 +249,7 @@ class HuggingFaceMaskedLM:
         return readouts, output
 
     def _needs_attention_mask(self) -> bool:
-        """Whether a mask of ones changes anything, special tokens in the text or not."""
+        """True if a mask of ones changes anything, special tokens in the text or not."""
         ids = self._probe_ids()
         size = input_size(self.model)
         # a model may take a padding token in the text for padding unless a mask says otherwise
@@ -272,11 +276,11 @@ class HuggingFaceMaskedLM:
         ids[:, length // 2] = self.mask_id
         return ids
 
-    def _verified_layer(self, ids: Tensor, own: Tensor) -> FollowedLayer | None:
+    def _verified_layer(self, ids: Tensor, logits: Tensor) -> FollowedLayer | None:
         """The output layer, if it reproduces the model's own logits; the bias may lie elsewhere."""
         layer = self.model.get_output_embeddings()
         weight = getattr(layer, "weight", None)
-        if not isinstance(weight, Tensor) or weight.ndim != 2 or len(weight) != own.shape[-1]:
+        if not isinstance(weight, Tensor) or weight.ndim != 2 or len(weight) != logits.shape[-1]:
             return None
         try:
             readouts = self._captured(ids, range(ids.shape[1]))[0].float()
@@ -291,23 +295,23 @@ class HuggingFaceMaskedLM:
             if name.endswith("bias") and tuple(parameter.shape) == (self.vocabulary_size,)
         ]
         biases = [bias, *others, *([] if bias is None else [None])]
-        return nearest_layer(weight, biases, readouts, own)
+        return nearest_layer(weight, biases, readouts, logits)
 
 
 def _same_numbers(actual: Tensor, expected: Tensor) -> bool:
-    """Whether two results differ by no more than rounding."""
+    """True if two results differ by no more than rounding."""
     limit = _ROUNDING.get(expected.dtype, 2e-5) * (1 + expected.abs().max())
     return bool((actual - expected).abs().max() <= limit)
 
 
 def input_size(model: Any) -> int:
-    """How many ids the model reads; what it calls its embeddings may be the numbers themselves."""
+    """The number of ids that the model reads; its embeddings may be the numbers themselves."""
     embeddings = model.get_input_embeddings()
     return len(getattr(embeddings, "weight", embeddings))
 
 
 def _longest(model: Any) -> int | None:
-    """How many tokens fit: positions that embeddings reserve for padding do not count."""
+    """The number of tokens that fit: positions that embeddings reserve for padding do not count."""
     limits: list[int] = []
     embeddings, named = model.get_input_embeddings(), dict(model.named_modules())
     place = next((name for name, part in named.items() if part is embeddings), None)

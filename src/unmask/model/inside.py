@@ -47,7 +47,7 @@ class Inside:
         return cls(readouts, attention, hidden)
 
     def part(self, rows: slice, count: int) -> "Inside":
-        """What some of the rows have at their first positions."""
+        """The first positions of some of the rows."""
         weights, hidden = self.attention, self.hidden
         return Inside(
             self.readouts[rows, :count],

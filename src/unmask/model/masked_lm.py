@@ -29,7 +29,7 @@ class MaskedLM(Protocol):
 
     @property
     def vocabulary_size(self) -> int:
-        """How many tokens the model distinguishes."""
+        """The number of tokens that the model distinguishes."""
 
     @property
     def mask_id(self) -> int:
@@ -45,7 +45,7 @@ class MaskedLM(Protocol):
 
     @property
     def device(self) -> torch.device:
-        """Where the model runs."""
+        """The device that the model runs on."""
 
     @property
     def output_embedding(self) -> OutputEmbedding | None:

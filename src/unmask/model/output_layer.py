@@ -49,32 +49,34 @@ class FollowedLayer:
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self._parameters = [weight] if bias is None else [weight, bias]
-        used = [own.detach().float() for own in self._parameters]
+        used = [parameter.detach().float() for parameter in self._parameters]
         self.embedding = OutputEmbedding(used[0], None if bias is None else used[1])
-        self._places = [(own.data_ptr(), own.shape) for own in self._parameters]
+        self._places = [(parameter.data_ptr(), parameter.shape) for parameter in self._parameters]
         # of what was copied, as it was then
         self._copied = [
-            (own, _version(own), _sampled(own).clone())
-            for own, number in zip(self._parameters, used, strict=True)
-            if own.data_ptr() != number.data_ptr()
+            (parameter, _version(parameter), _sampled(parameter).clone())
+            for parameter, number in zip(self._parameters, used, strict=True)
+            if parameter.data_ptr() != number.data_ptr()
         ]
 
     def is_current(self, layer: nn.Module) -> bool:
-        """Whether it is this module's, and no parameter has moved or changed since."""
+        """True if it is this module's, and no parameter has moved or changed since."""
         if getattr(layer, "weight", None) is not self._parameters[0]:
             return False
-        if [(own.data_ptr(), own.shape) for own in self._parameters] != self._places:
+        if [
+            (parameter.data_ptr(), parameter.shape) for parameter in self._parameters
+        ] != self._places:
             return False
         # a write through `.data` is not counted; on other devices looking would wait for them
         return all(
-            _version(own) == version
-            and (own.device.type != "cpu" or torch.equal(_sampled(own), sample))
-            for own, version, sample in self._copied
+            _version(parameter) == version
+            and (parameter.device.type != "cpu" or torch.equal(_sampled(parameter), sample))
+            for parameter, version, sample in self._copied
         )
 
 
-def _version(own: Tensor) -> int:
-    return 0 if own.is_inference() else own._version
+def _version(parameter: Tensor) -> int:
+    return 0 if parameter.is_inference() else parameter._version
 
 
 def _sampled(values: Tensor) -> Tensor:
@@ -91,11 +93,13 @@ def nearest_layer(
     """
     layers = [FollowedLayer(weight, bias) for bias in biases]
     errors = [largest_error(layer.embedding, readouts, own) for layer in layers]
-    (error, tolerated), best = min(zip(errors, layers, strict=True), key=lambda one: one[0])
+    (error, tolerated), best = min(
+        zip(errors, layers, strict=True), key=lambda measured: measured[0]
+    )
     return best if error <= tolerated else None
 
 
 def largest_error(embedding: OutputEmbedding, readouts: Tensor, own: Tensor) -> tuple[float, float]:
-    """How far reconstructed logits are from the model's own, and how far rounding explains."""
+    """The distance of reconstructed logits from the model's own, and what rounding explains."""
     error = float((embedding.logits(readouts.float()) - own.float()).abs().max())
     return error, _TOLERANCE.get(own.dtype, 5e-5) * (1 + float(own.abs().max()))

@@ -61,7 +61,7 @@ def load_pretrained(
     time: str | None,
 ) -> tuple[HuggingFaceMaskedLM, Any, str | None]:
     """A masked LM, its tokenizer, and the commit of a hub name; a folder has none."""
-    shown = quoted(str(name), limit=150)
+    model_name = quoted(str(name), limit=150)
     number, place = _dtype(dtype), _device(device)
     where = _checked_place(str(name), revision)
     from transformers import AutoTokenizer
@@ -75,18 +75,18 @@ def load_pretrained(
             if not allow_pickle:
                 files.reject_files_outside()
             options = {"revision": files.revision, "trust_remote_code": trust_remote_code}
-            config = _config(where, options, shown)
+            config = _config(where, options, model_name)
             model, report = _network(files, config, number, options, allow_pickle)
     except UnmaskError:
         raise
     except Exception as error:  # libraries fail in many ways; all mean the same to the caller
-        raise ModelError(f"cannot load a masked LM from {shown}: {_reason(error)}") from None
-    _reject_untrained(model, report, shown, time)
+        raise ModelError(f"cannot load a masked LM from {model_name}: {_reason(error)}") from None
+    _reject_untrained(model, report, model_name, time)
     try:
         with quiet(bars=False):
             tokenizer = AutoTokenizer.from_pretrained(where, **options)
     except Exception as error:  # tokenizers fail in many ways; all mean the same to the caller
-        raise ModelError(f"cannot load a tokenizer from {shown}: {_reason(error)}") from None
+        raise ModelError(f"cannot load a tokenizer from {model_name}: {_reason(error)}") from None
     return *adapt(model.to(place), tokenizer, mask_id=mask_id, shift=shift, time=time), commit
 
 
@@ -112,12 +112,12 @@ def _own_class(config: Any, options: dict[str, Any]) -> str | None:
 
     Masked-diffusion models have none of a masked LM; that is looked for in code that may run.
     """
-    own = getattr(config, "auto_map", None) or {}
+    remote = getattr(config, "auto_map", None) or {}
     allowed = _CLASSES if options["trust_remote_code"] else _CLASSES[:1]
-    return next((name for name in allowed if name in own), None)
+    return next((name for name in allowed if name in remote), None)
 
 
-def _config(where: str, options: dict[str, Any], shown: str) -> Any:
+def _config(where: str, options: dict[str, Any], model_name: str) -> Any:
     """The configuration of a masked LM, with attention of the library's own."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
@@ -128,7 +128,7 @@ def _config(where: str, options: dict[str, Any], shown: str) -> Any:
         why += "as BERT or RoBERTa"
         if type(config) in AutoModelForCausalLM._model_mapping:
             why = _CAUSAL
-        raise ModelError(f"{shown} is a {printable(config.model_type)} model, {why}")
+        raise ModelError(f"{model_name} is a {printable(config.model_type)} model, {why}")
     if config._attn_implementation not in _OWN_ATTENTION and not options["trust_remote_code"]:
         # any other name may be fetched from the hub as compiled code
         config._attn_implementation = None
@@ -200,19 +200,19 @@ def _check_options(mask_id: object, shift: object, time: object) -> None:
         raise ModelError(f"time is the name of an argument of the model, not {quoted(time)}")
 
 
-def _with_mask(tokenizer: Any, given: int | None, known: int | None) -> Any:
+def _with_mask(tokenizer: Any, wanted: int | None, usual: int | None) -> Any:
     """The tokenizer, or a copy whose mask token has the given id, or the known one if it has none.
 
     An id that follows the last of the tokenizer's becomes a token named [MASK].
     """
-    own = getattr(tokenizer, "mask_token_id", None)
-    mask_id = next((one for one in (given, own, known) if one is not None), None)
+    present = getattr(tokenizer, "mask_token_id", None)
+    mask_id = next((number for number in (wanted, present, usual) if number is not None), None)
     if mask_id is None:
         raise ModelError(
             f"the tokenizer ({type(tokenizer).__name__}) has no mask token; if the model is a "
             "masked LM, give mask_id=, the id that stands for a blank"
         )
-    if mask_id == own:
+    if mask_id == present:
         return tokenizer
     names = {token: name for name, token in tokenizer.get_vocab().items()}
     name = names.get(mask_id, "[MASK]")
@@ -320,22 +320,22 @@ def _device(device: str | torch.device | None) -> torch.device:
 
 def _checked_place(name: str, revision: str | None) -> str:
     """Name what a local folder lacks; transformers would look on the hub."""
-    shown, place = quoted(name, limit=150), os.path.expanduser(name)
+    folder_name, place = quoted(name, limit=150), os.path.expanduser(name)
     # not Path.exists, which raises on names that no file system takes
     if os.path.isdir(place):
         if not any(os.path.exists(os.path.join(place, file)) for file in _MARKS):
-            raise ModelError(f"{shown} has no config.json, so it is not a model folder")
+            raise ModelError(f"{folder_name} has no config.json, so it is not a model folder")
         return place
     if os.path.exists(place):
         raise ModelError(
-            f"{shown} is a file; give the folder that holds config.json and the weights"
+            f"{folder_name} is a file; give the folder that holds config.json and the weights"
         )
     folder = os.path.dirname(place)
     paths = Path(folder).iterdir() if folder and os.path.isdir(folder) else ()
     beside = sorted(path.name for path in paths if (path / "config.json").is_file())
     wanted = os.path.basename(name.rstrip("/"))
     near = difflib.get_close_matches(wanted, beside, n=3, cutoff=0.4) or beside[:3]
-    there = f"there is no folder {shown}"
+    there = f"there is no folder {folder_name}"
     if near:
         there += f"; beside it is {' and '.join(map(quoted, near))}"
     if name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name:
@@ -348,7 +348,7 @@ def _checked_place(name: str, revision: str | None) -> str:
     return name
 
 
-def _reject_untrained(model: Any, report: Any, shown: str, time: str | None) -> None:
+def _reject_untrained(model: Any, report: Any, model_name: str, time: str | None) -> None:
     """Reject a checkpoint that lacks weights on which the logits depend: they would be random.
 
     Whether they do is tried out, not guessed from names: some checkpoints rightly leave out
@@ -371,7 +371,7 @@ def _reject_untrained(model: Any, report: Any, shown: str, time: str | None) -> 
         state[key].add_(torch.linspace(0.5, 1.5, state[key].numel()).reshape(state[key].shape))
     if not torch.equal(logits(), before):
         raise ModelError(
-            f"{shown} is not a whole masked LM: {len(missing)} trained weights are missing, "
+            f"{model_name} is not a whole masked LM: {len(missing)} trained weights are missing, "
             f"{quoted(missing[0], limit=100)} among them"
         )
 

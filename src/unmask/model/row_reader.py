@@ -103,8 +103,8 @@ class RowReader:
         size = rows_per_batch(self.model, length, self.settings)
         if self._tokens_that_fit is not None:
             size = max(1, min(size, self._tokens_that_fit // length))
-        own = bar(what, unit="row", total=count, shown=self.settings.progress)
-        with own if self._bar is None else nullcontext(self._bar) as counted:
+        new_bar = bar(what, unit="row", total=count, shown=self.settings.progress)
+        with new_bar if self._bar is None else nullcontext(self._bar) as counted:
 
             def run(batch: slice) -> None:
                 nonlocal finite
@@ -140,16 +140,20 @@ class RowReader:
     ) -> None:
         """Show `use` log-probabilities over the outcomes of wanted blanks, in float64, in tiles."""
         # one position per row: fewer readouts to keep
-        one = bool((wanted.sum(dim=1) == 1).all())
-        at = positions.gather(1, wanted.long().argmax(dim=1, keepdim=True)) if one else positions
+        is_single = bool((wanted.sum(dim=1) == 1).all())
+        at = (
+            positions.gather(1, wanted.long().argmax(dim=1, keepdim=True))
+            if is_single
+            else positions
+        )
 
         def tiles(batch: slice, readouts: Tensor) -> None:
             by_blank = readouts.expand(-1, positions.shape[1], -1)
             for blank in torch.nonzero(wanted[batch].any(dim=0))[:, 0].tolist():
                 rows = torch.nonzero(wanted[batch, blank])[:, 0]
-                for some in row_blocks(len(rows), outcomes[blank].size, _CELLS):
-                    chosen = by_blank[rows[some].to(readouts.device), blank]
-                    use(rows[some] + batch.start, blank, outcomes[blank].log_probs(chosen))
+                for tile in row_blocks(len(rows), outcomes[blank].size, _CELLS):
+                    of_blank = by_blank[rows[tile].to(readouts.device), blank]
+                    use(rows[tile] + batch.start, blank, outcomes[blank].log_probs(of_blank))
 
         self.each_batch(rows, at, tiles, what=what)
 
@@ -166,7 +170,7 @@ class RowReader:
 
         Tokens are places among the `outcomes` of each column; ids of the whole vocabulary without.
         """
-        kept = torch.zeros(tokens.shape, dtype=torch.float64)
+        values = torch.zeros(tokens.shape, dtype=torch.float64)
         are_likeliest = torch.zeros(tokens.shape, dtype=torch.bool)
         each = outcomes or [Outcomes.every(self.model)] * positions.shape[1]
         read = torch.ones(positions.shape, dtype=torch.bool) if wanted is None else wanted
@@ -176,13 +180,13 @@ class RowReader:
             for same in dict.fromkeys(each):
                 columns = torch.tensor([part is same for part in each])
                 row, column = (read[batch] & columns).nonzero(as_tuple=True)
-                chosen = readouts[row.to(readouts.device), column.to(readouts.device)]
-                log_probs, highest = folded(chosen, same, tokens[batch][row, column])
-                kept[batch][row, column] = log_probs.cpu()
+                picked = readouts[row.to(readouts.device), column.to(readouts.device)]
+                log_probs, highest = folded(picked, same, tokens[batch][row, column])
+                values[batch][row, column] = log_probs.cpu()
                 are_likeliest[batch][row, column] = (log_probs >= highest[:, None]).cpu()
 
         self.each_batch(ids, positions, fold)
-        return TokenLogProbs(kept, are_likeliest)
+        return TokenLogProbs(values, are_likeliest)
 
     def each_inside(
         self,
@@ -279,10 +283,8 @@ def log_mass(
     readouts: Float[Tensor, "rows width"], outcomes: Outcomes, every: Outcomes
 ) -> Float[Tensor, " rows"]:
     """The logarithm of the part of the whole vocabulary's mass that some outcomes hold."""
-    chosen, whole = (
-        torch.logsumexp(o.logits(readouts).double(), dim=-1) for o in (outcomes, every)
-    )
-    return (chosen - whole).clamp(max=0.0)
+    part, whole = (torch.logsumexp(o.logits(readouts).double(), dim=-1) for o in (outcomes, every))
+    return (part - whole).clamp(max=0.0)
 
 
 def folded(
@@ -293,7 +295,7 @@ def folded(
     places = places.to(device)
     peak = torch.full(places.shape[:1], -torch.inf, device=device)
     total = torch.zeros_like(peak, dtype=torch.float64)
-    given = torch.zeros(places.shape, device=device)
+    true_logits = torch.zeros(places.shape, device=device)
     for columns in row_blocks(outcomes.size, len(places)):
         tile = outcomes.logits(readouts, columns)
         if outcomes.weight is None:
@@ -304,7 +306,7 @@ def folded(
         require_finite(torch.isfinite(highest - tile.amin(dim=1)).all())
         inside = (places >= columns.start) & (places < columns.stop)
         at = (places - columns.start).clamp(0, tile.shape[1] - 1)
-        given = torch.where(inside, tile.gather(1, at), given)
+        true_logits = torch.where(inside, tile.gather(1, at), true_logits)
         # Exponentials in float32: to round a difference d of logits costs a part 2**-24 d of its
         # term, over all terms at most 2**-24 log V of the sum, and exp itself costs 2**-23; that
         # is below 1e-6 up to V = 10**6, and measured below 1e-7.
@@ -312,7 +314,7 @@ def folded(
         total = total * (peak.double() - highest).exp() + rest
         peak = highest
     normaliser = peak + total.log()
-    return given.double() - normaliser[:, None], peak - normaliser
+    return true_logits.double() - normaliser[:, None], peak - normaliser
 
 
 def _row_sums(terms: Float[Tensor, "rows columns"]) -> Float[Tensor, " rows"]:

@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 class Shape(NamedTuple):
-    """How large a request is: the tokens of a row, its rows, and the numbers kept of each row.
+    """The size of a request: the tokens of a row, its rows, and the numbers kept of each row.
 
     `alike` is what else requests that run together must share.
     """
@@ -47,6 +47,6 @@ def run_by_shape(
     for shape, members in sorted(groups.items(), reverse=True):
         cells = shape.rows * max(shape.length, shape.numbers)
         for chunk in row_blocks(len(members), cells, TOKENS_PER_CHUNK):
-            some = members[chunk]
-            answers.update(zip(some, run([requests[n] for n in some]), strict=True))
+            alike = members[chunk]
+            answers.update(zip(alike, run([requests[n] for n in alike]), strict=True))
     return [answers[number] for number in range(len(requests))]

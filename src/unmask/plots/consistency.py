@@ -1,4 +1,4 @@
-"""How far a model contradicts itself, in two panels: J by distance, the spread of orders."""
+"""The contradictions of a model in two panels: J by distance, the spread of orders."""
 
 import math
 from statistics import fmean

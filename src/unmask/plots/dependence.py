@@ -1,4 +1,4 @@
-"""Which places of a text depend on each other, as a picture: a heat map, or arcs over the text."""
+"""The dependence between places of a text, as a picture: a heat map, or arcs over the text."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,13 +41,13 @@ def plot_map(dependence: DependenceMap) -> "Figure":
     text, scale = quoted(dependence.text, limit=_LONGEST_TITLE)[1:-1], _scale(dependence)
     notes = [*_notes(dependence)]
     with drawing([text, *notes, *names]) as (figure, fonts):
-        shown = [*map(fonts.shown_label, names)]
+        labels = [*map(fonts.shown_label, names)]
         panel: Any = figure.subplots()
         mesh, cell = _draw_cells(panel, dependence, scale)
-        _label(panel, shown, cell[1])
+        _label(panel, labels, cell[1])
         panels.draw_colour_bar(figure, mesh, [panel], scale)
-        room = panels.inches(shown)
-        wide, high = (len(shown) * side for side in cell)
+        room = panels.inches(labels)
+        wide, high = (len(labels) * side for side in cell)
         size = (_AROUND_WIDTH + room + wide, _AROUND_HEIGHT + room + high)
         heat_map.write_around(figure, fonts, text, notes, size)
     return figure
@@ -61,8 +61,8 @@ def plot_arcs(dependence: DependenceMap, other: Iterable[Edge] | None = None) ->
     below = [] if other is None else _checked(other, len(names))
     notes = [*_arc_notes(dependence, above, None if other is None else below), *_notes(dependence)]
     with drawing([*notes, *names]) as (figure, fonts):
-        shown = [*map(fonts.shown, names)]
-        places = _along(shown)
+        labels = [*map(fonts.shown, names)]
+        places = _along(labels)
         panel: Any = figure.subplots()
         longest = max((places[b] - places[a] for a, b in (*above, *below)), default=1.0)
         steep = min(_STEEPEST, 2 * _HIGHEST / longest)
@@ -73,9 +73,9 @@ def plot_arcs(dependence: DependenceMap, other: Iterable[Edge] | None = None) ->
         for edge in below:
             colour = _FOUND if edge in above else _OTHER
             _arc(panel, [places[p] for p in edge], -steep, {"color": colour, "linewidth": 1.2})
-        for x, name in zip(places, shown, strict=True):
+        for x, name in zip(places, labels, strict=True):
             panel.text(x, 0, name, ha="center", va="center", fontsize=LARGE)
-        size = _frame(panel, places, shown, [_height(places, es, steep) for es in (above, below)])
+        size = _frame(panel, places, labels, [_height(places, es, steep) for es in (above, below)])
         heat_map.write_around(figure, fonts, "", notes, size)
     return figure
 
@@ -152,9 +152,9 @@ def _label(panel: Any, names: Sequence[str], cell: float) -> None:
     scaled = (step * 10**power for power in range(9) for step in (1, 2, 5))
     every = next(step for step in scaled if step * cell >= _LABEL)
     places = range(every - 1, len(names), every)
-    shown = [names[place] for place in places]
-    panel.set_yticks(places, shown, fontsize=SMALL)
-    panel.set_xticks(places, shown, fontsize=SMALL, rotation=90)
+    labels = [names[place] for place in places]
+    panel.set_yticks(places, labels, fontsize=SMALL)
+    panel.set_xticks(places, labels, fontsize=SMALL, rotation=90)
 
 
 # --- arcs --------------------------------------------------------------------------------------

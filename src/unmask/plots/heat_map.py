@@ -82,7 +82,7 @@ def _check_options(n: object, kind: str) -> None:
 
 
 def values_of(joint: Joint, cells: Cells, kind: str) -> Tensor:
-    """What the cells of a map show."""
+    """The values in the cells of a map."""
     if kind == "pmi":
         return tokens.pmi(joint, cells)
     return tokens.log_cells(joint, cells).exp()
@@ -97,7 +97,7 @@ def text_of(joint: Joint) -> str:
 def notes_of(
     joints: Mapping[str, Joint], values: Sequence[Tensor], scale: panels.Scale
 ) -> Iterator[str]:
-    """What a reader has to know about the cells, and how far to trust them."""
+    """Notes that a reader needs about the cells, and how far to trust them."""
     # only PMI goes below 0
     if scale.low < 0:
         yield "PMI above 0: likelier together than if the blanks were independent."

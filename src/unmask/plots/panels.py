@@ -27,7 +27,7 @@ NO_VALUE = "#DDDDDD"
 
 @dataclass(frozen=True)
 class Scale:
-    """How values become colours and numbers in cells."""
+    """The colours of values, and the numbers in cells."""
 
     colours: str
     low: float
@@ -111,7 +111,7 @@ def label_columns(panel: Any, labels: Sequence[str], name: str, *, angle: int = 
 
 
 def are_turned(labels: Sequence[str]) -> bool:
-    """Whether labels of columns are too long to fit side by side."""
+    """True if labels of columns are too long to fit side by side."""
     return max(map(width, labels)) > _LONGEST_UPRIGHT
 
 

@@ -50,7 +50,7 @@ def mark_outside(panel: Any, xs: Sequence[float], values: Sequence[float], colou
 def outside(
     lines: Mapping[str, Sequence[Interval]], low: float, high: float, name: Callable[[str], str]
 ) -> str:
-    """Which lines leave the axis, and how far; empty where none does."""
+    """The lines that leave the axis, and how far; empty if none does."""
     notes = []
     for line, points in lines.items():
         values = [point.value for point in points if not low <= point.value <= high]

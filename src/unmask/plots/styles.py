@@ -1,4 +1,4 @@
-"""How constructions look, the same in every figure, and the sizes of text."""
+"""The looks of constructions, the same in every figure, and the sizes of text."""
 
 import hashlib
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ SMALL, NORMAL, LARGE = 7, 8, 9.5
 
 @dataclass(frozen=True)
 class Style:
-    """How a construction is drawn; marker and dashes distinguish what colour alone may not."""
+    """The look of a construction; marker and dashes distinguish what colour alone may not."""
 
     colour: str
     marker: str

@@ -1,4 +1,4 @@
-"""Which tokens of a joint a picture shows, and their probabilities.
+"""The tokens of a joint that a picture shows, and their probabilities.
 
 Half of the tokens of a blank come from the likeliest pairs, down their ranking; the others are the
 likeliest of the blank's marginal. They stand in the order of the marginal. A joint whose sums are
@@ -55,7 +55,7 @@ def log_marginal(joint: Joint, axis: int) -> Float[Tensor, " size"]:
 
 
 def pmi(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
-    """How much likelier every pair is than its tokens apart, in nats."""
+    """The PMI of every pair of tokens, in nats."""
     log_a, log_b = (
         log_marginal(joint, axis)[places(joint, axis, ids)] for axis, ids in enumerate(cells)
     )
@@ -110,7 +110,7 @@ def _chosen(joints: Sequence[Joint], axis: int, n: int) -> list[int]:
 
 
 def _wanted(joint: Joint, axis: int, n: int) -> list[int]:
-    """What a joint would show of a blank, most wanted first."""
+    """The tokens of a blank that a joint would show, most wanted first."""
     free = joint.is_tabulated()
     pairs = joint.top(min(2 * n, math.prod(joint.shape)))
     of_pairs = dict.fromkeys(fill.ids[axis] for fill in pairs)

@@ -1,4 +1,4 @@
-"""What accuracy costs: forward passes against the NLL of pairs, one point per construction."""
+"""The price of accuracy: forward passes against the NLL of pairs, one point per construction."""
 
 import math
 from collections.abc import Iterable, Sequence

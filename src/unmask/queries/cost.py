@@ -85,15 +85,15 @@ def predicted(
     rows = forward_passes(methods, shape, whole_vocabulary=whole)
     parts = all_needs(methods, shape) if len(shape) > 1 else Needs(masked=True)
     width = None if layer is None else layer.weight.shape[1]
-    kept = choose_storage(shape, width=width, settings=settings)
+    storage = choose_storage(shape, width=width, settings=settings)
     return Cost(
         rows,
         length,
-        table_bytes(parts, shape, width, kept),
+        table_bytes(parts, shape, width, storage),
         for_a_pair=parts.only_contexts(),
         passes_to_rank=_passes_to_rank(methods, shape) if parts.only_contexts() else rows,
-        storage=kept.name if parts.whole else None,
-        storage_why=kept.why if parts.whole else None,
+        storage=storage.name if parts.whole else None,
+        storage_why=storage.why if parts.whole else None,
         model_bytes=weight_bytes(model),
     )
 
@@ -103,7 +103,9 @@ def predicted(
 
 def all_needs(methods: Options, shape: tuple[int, ...]) -> Needs:
     """The parts of the tables that constructions, each with its options, read together."""
-    return together(construction(name).needs(shape, given) for name, given in methods.items())
+    return together(
+        construction(name).needs(shape, of_method) for name, of_method in methods.items()
+    )
 
 
 def forward_passes(
@@ -124,7 +126,7 @@ def _passes_to_rank(methods: Options, shape: tuple[int, ...]) -> int:
 
     Ranking and sampling stop as soon as they are certain; entropy and marginals need the tables.
     """
-    each = [construction(name).needs(shape, given) for name, given in methods.items()]
+    each = [construction(name).needs(shape, of_method) for name, of_method in methods.items()]
     # what a construction read before the tables were there runs twice
     before = sum(together(each).some) - 2 * sum(parts.only_contexts() for parts in each)
     return 1 + before + sum(shape)

@@ -105,8 +105,13 @@ class JointModel(Guessable):
             128
         """
         # tokenizers that know no limit say so with an absurdly large number
-        own = getattr(self.tokenizer, "model_max_length", None)
-        limits = [self.model.max_length, own if isinstance(own, int) and own < 10**6 else None]
+        tokenizer_limit = getattr(self.tokenizer, "model_max_length", None)
+        limits = [
+            self.model.max_length,
+            tokenizer_limit
+            if isinstance(tokenizer_limit, int) and tokenizer_limit < 10**6
+            else None,
+        ]
         return min((limit for limit in limits if limit), default=None)
 
     def joint(

@@ -67,10 +67,12 @@ class JointRequest:
     def of_tables(self) -> list[str]:
         """The constructions that cannot score fills one by one."""
         methods = self.methods.items()
-        return [name for name, given in methods if not construction(name).without_tables(given)]
+        return [
+            name for name, of_method in methods if not construction(name).without_tables(of_method)
+        ]
 
     def is_scored_by_fills(self, shape: tuple[int, ...]) -> bool:
-        """Whether fills of more than two blanks are better scored one by one than from a table."""
+        """True if fills of more than two blanks are better scored one by one than from a table."""
         if self.blanks < 3 or self.of_tables():
             return False
         too_large = table_bytes(shape) > self.settings.memory_limit
@@ -148,8 +150,8 @@ def build_joints(request: JointRequest, model: MaskedLM, whole: Support) -> dict
     facts = {**request.provenance, **axes.diagnostics}
     reader = RowReader(model, request.settings, forward_passes=axes.forward_passes)
     if request.blanks == 1:
-        own = _own_distribution(BlankReader(reader, cloze, supports, facts))
-        return dict.fromkeys(request.methods, own)
+        joint = _own_distribution(BlankReader(reader, cloze, supports, facts))
+        return dict.fromkeys(request.methods, joint)
     for name, options in request.methods.items():
         construction(name).check_axes(options, supports)
     if request.blanks > 2 and request.is_scored_by_fills(tuple(map(len, supports))):
@@ -198,7 +200,7 @@ def _own_distribution(reader: BlankReader) -> Joint:
 def cost(
     request: JointRequest, model: MaskedLM, whole: Support, *, examples: int = 1, timed: bool = True
 ) -> Cost:
-    """What the joints cost per text, one of `examples`; `timed` runs the model for a second."""
+    """The cost of the joints per text, one of `examples`; `timed` runs the model for a second."""
     axes = placeholder_axes(model, whole, request.support, request.blanks)
     # what will be rejected has no cost
     request.check_fits(axes)
@@ -234,8 +236,8 @@ def _announce(
     request: JointRequest, model: MaskedLM, axes: tuple[Support, ...], seconds_per_row: float
 ) -> None:
     """Print the cost of a long run to the stderr of the time when its first batch has run."""
-    shown = request.settings.progress
-    if not request.settings.announce or shown is False or callable(shown):
+    progress = request.settings.progress
+    if not request.settings.announce or progress is False or callable(progress):
         return
     cost = _counted(request, model, axes)
     seconds = cost.forward_passes * seconds_per_row

@@ -48,12 +48,16 @@ def check_sketched(methods: Sequence[str], instead: str = _INSTEAD) -> None:
 
 def sketchable() -> list[str]:
     """The names of the library's constructions that a sketch does for."""
-    return [name for name, one in CONSTRUCTIONS.items() if not one.unsketched]
+    return [name for name, recipe in CONSTRUCTIONS.items() if not recipe.unsketched]
 
 
 def needs_sketch(methods: Options, shape: tuple[int, ...]) -> list[str]:
     """The constructions that need whole tables: the others are exact without a sketch."""
-    return [name for name, given in methods.items() if construction(name).needs(shape, given).whole]
+    return [
+        name
+        for name, of_method in methods.items()
+        if construction(name).needs(shape, of_method).whole
+    ]
 
 
 def cost_of_sketch(
@@ -157,8 +161,8 @@ def joints_at(
     growing = needs_sketch(methods, whole.shape) or list(methods)
     joints = precise_joints({name: methods[name] for name in growing}, pair, sketch, fill)
     return {
-        name: joints[name] if name in joints else _Built.of(pair, name, given).joint()
-        for name, given in methods.items()
+        name: joints[name] if name in joints else _Built.of(pair, name, of_method).joint()
+        for name, of_method in methods.items()
     }, pair
 
 
@@ -168,7 +172,7 @@ def _held_bytes(size: int, shape: tuple[int, ...], methods: int) -> int:
 
 
 def _most_contexts(shape: tuple[int, ...], sketch: Sketch, settings: Settings, methods: int) -> int:
-    """How many contexts per blank the passes allow, and the memory."""
+    """The number of contexts per blank that the passes allow, and the memory."""
     rows, tables = 4 * sum(shape), 8 * (_TABLES + _TABLES_PER_METHOD * methods)
     # the largest size whose bytes are within the limit
     root = math.isqrt(rows**2 + 4 * tables * settings.memory_limit)
@@ -264,12 +268,12 @@ class _Built:
     def _agreement(self) -> Agreement | None:
         if not self.pair.sampled().is_solved(self.number):
             return None
-        some = slice(self.number, self.number + 1)
-        return Agreement(float(self.pair.sampled().incompatibility(some)))
+        weighting = slice(self.number, self.number + 1)
+        return Agreement(float(self.pair.sampled().incompatibility(weighting)))
 
     @computed_once
     def missing(self) -> Entropies:
-        """What the entropies of the first blank, the second and both lack in the cells."""
+        """The entropy that the cells lack: of the first blank, the second, and both."""
         sampled = self.pair.sampled()
         return missing_entropies(sampled, self.pair.entropies)
 
@@ -283,7 +287,7 @@ class _Built:
         }
 
     def missing_entropy(self, axes: Sequence[int]) -> float:
-        """What the entropy of some blanks lacks in the cells of the sketch."""
+        """The part of the entropy of some blanks that the cells of the sketch lack."""
         return float(self.missing[2 if len(axes) == 2 else axes[0], self.number])
 
     def replicates(self) -> Iterator[Joint]:

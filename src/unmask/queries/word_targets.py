@@ -105,7 +105,7 @@ def fill_targets(
 
 
 def _proposals(blanks: int) -> int:
-    """How many tokens are tried in each of so many blanks without targets."""
+    """The number of tokens tried in each of so many blanks without targets."""
     return _PROPOSALS if blanks < 2 else max(2, int(_PROPOSED_FILLS ** (1 / blanks) + 1e-9))
 
 
@@ -151,12 +151,12 @@ def _by_widths(
 ) -> Iterator[tuple[tuple[int, ...], list[tuple[Candidate, ...]]]]:
     """Combinations of candidates that are as many pieces wide, blank by blank."""
     widths = [sorted({len(word.ids) for word in candidates}) for candidates in each]
-    for chosen in itertools.product(*widths):
+    for each_width in itertools.product(*widths):
         fitting = [
             [word for word in candidates if len(word.ids) == width]
-            for candidates, width in zip(each, chosen, strict=True)
+            for candidates, width in zip(each, each_width, strict=True)
         ]
-        yield chosen, list(itertools.product(*fitting))
+        yield each_width, list(itertools.product(*fitting))
 
 
 def _log_probs(
@@ -236,13 +236,15 @@ def targets_by_blank(targets: object, blanks: int) -> dict[int, list[str]]:
         return {int(blank): _words(words) for blank, words in targets.items()}
     if isinstance(targets, bytes) or not isinstance(targets, Sequence) or not targets:
         raise SupportError(f"targets is a list of words, or one per blank, not {quoted(targets)}")
-    if all(isinstance(one, str) for one in targets):
+    if all(isinstance(word, str) for word in targets):
         return {blank: list(targets) for blank in range(blanks)}
-    for one in targets:
-        if one is not None and (isinstance(one, str | bytes) or not isinstance(one, Sequence)):
+    for words in targets:
+        if words is not None and (
+            isinstance(words, str | bytes) or not isinstance(words, Sequence)
+        ):
             raise SupportError(
                 "targets is a list of words, or a list of words per blank; "
-                f"{quoted(one)} is neither"
+                f"{quoted(words)} is neither"
             )
     if len(targets) != blanks:
         raise SupportError(f"targets has {len(targets)} lists; the text has {blanks} blanks")

@@ -86,7 +86,7 @@ class Corpus:
     digest: str
 
     def __len__(self) -> int:
-        """How many distinct sentences there are."""
+        """The number of distinct sentences."""
         return len(self.sentences)
 
 
@@ -103,10 +103,10 @@ def read_corpus(spec: CorpusSpec) -> Corpus:
     # not Path.is_dir and Path.exists, which raise on names that no file system takes
     is_dataset = spec.place in KNOWN or os.path.isdir(path)
     if spec.place == "-" or (os.path.exists(path) and not is_dataset):
-        shown = places.shown(spec.place)
+        where = places.shown(spec.place)
         # not the whole path: results name their corpus, and folders differ between machines
         name = "stdin" if spec.place == "-" else os.path.basename(path)
-        return _gathered(name, shown, _of_file(spec, path, name, shown))
+        return _gathered(name, where, _of_file(spec, path, name, where))
     looks_like_a_path = path.startswith((".", "/", "~")) or path.count("/") > 1 or "\\" in path
     if not is_dataset and (looks_like_a_path or format_by_name(path) is not None):
         raise CorpusError(f"there is no file {quoted(spec.place, limit=150)}")
@@ -121,7 +121,7 @@ def digest(sentences: Iterable[Sentence]) -> str:
     return total.hexdigest()
 
 
-def _gathered(name: str, shown: str, occurrences: Iterable[_Occurrence]) -> Corpus:
+def _gathered(name: str, where: str, occurrences: Iterable[_Occurrence]) -> Corpus:
     """Every distinct sentence once; `shown` is how errors name the whole corpus."""
     ids: dict[str, str] = {}
     texts: set[str] = set()
@@ -152,21 +152,21 @@ def _gathered(name: str, shown: str, occurrences: Iterable[_Occurrence]) -> Corp
         ids[id] = text
     if not ids and refused["empty"]:
         raise CorpusError(
-            f"{shown} has no sentence: all {refused['empty']} are empty; give columns that hold "
+            f"{where} has no sentence: all {refused['empty']} are empty; give columns that hold "
             "text"
         )
     if not ids:
-        raise CorpusError(f"{shown} is empty; a corpus needs at least one sentence")
+        raise CorpusError(f"{where} is empty; a corpus needs at least one sentence")
     sentences = tuple(Sentence(*pair) for pair in ids.items())
     return Corpus(name, sentences, refused, digest(sentences))
 
 
-def _of_file(spec: CorpusSpec, path: str, name: str, shown: str) -> Iterator[_Occurrence]:
+def _of_file(spec: CorpusSpec, path: str, name: str, where: str) -> Iterator[_Occurrence]:
     """The values in the places of sentences, in the order of the file."""
     for option in ("split", "config", "revision"):
         if (value := getattr(spec, option)) is not None:
             raise CorpusError(
-                f"{shown} is not a dataset, so it has no {option} {quoted(value)}; leave it out"
+                f"{where} is not a dataset, so it has no {option} {quoted(value)}; leave it out"
             )
     format = format_of(path, spec.format, "txt" if path == "-" else None)
     stem = places.without_compression(name)[0].rpartition(".")[0] or name
@@ -174,7 +174,7 @@ def _of_file(spec: CorpusSpec, path: str, name: str, shown: str) -> Iterator[_Oc
     lines = 0
     for index, record in enumerate(records_or_raise(path, format, columns)):
         row, line = record.row, record.line
-        where = f"row {index} of {shown}" if line is None else line.where
+        where = f"row {index} of {where}" if line is None else line.where
         if format == "txt" and line is not None:
             # blank lines are sentences too
             yield from (("", "", where) for _ in range(lines + 1, line.number))
@@ -208,15 +208,15 @@ def _of_dataset(spec: CorpusSpec, path: str) -> Corpus:
         # in full, because `.` is not a name
         place = os.path.abspath(path)
         name = os.path.basename(place)
-    shown = quoted(place, limit=150)
+    where = quoted(place, limit=150)
     split = spec.split or (_SPLIT if place in _COLUMNS else None)
     parts = [spec.config, split, spec.revision and f"revision {spec.revision}"]
     columns = spec.columns or _COLUMNS.get(place, ())
     table = HubTable(place, split, spec.config, spec.revision)
     split, rows = dataset_rows(table, columns)
     occurrences = (
-        (f"{split}:{index}/{column}", row[column], f"row {index} of {shown}")
+        (f"{split}:{index}/{column}", row[column], f"row {index} of {where}")
         for index, row in enumerate(rows)
         for column in columns
     )
-    return _gathered(", ".join([name, *filter(None, parts)]), shown, occurrences)
+    return _gathered(", ".join([name, *filter(None, parts)]), where, occurrences)

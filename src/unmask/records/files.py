@@ -56,7 +56,7 @@ class Unit(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Where it is, for errors."""
+        """The place of the unit, for errors."""
         first, last = self.rows or (self.start, self.stop or 0)
         noun = "row" if self.rows else "byte"
         which = f"{noun} {first:,}" if first == last else f"{noun}s {first:,} to {last:,}"
@@ -123,11 +123,11 @@ class InputRows:
     limit: int | None = None
     records: Iterable[Record] | None = None
     identity: list[object] | None = None
-    shown: str = "the input"
+    where: str = "the input"
 
     @property
     def is_pipe(self) -> bool:
-        """Whether its rows are read once, as they come."""
+        """True if its rows are read once, as they come."""
         return self.records is not None and not isinstance(self.records, Sequence)
 
     def begin(self, *, hold: bool = False) -> "InputRows":
@@ -140,7 +140,7 @@ class InputRows:
             # no further than the first row: it may be a terminal
             if record.reason is None and not hold:
                 break
-        names, sample = _look([head], self.shown)
+        names, sample = _look([head], self.where)
         if hold:
             return rows_in_memory(head)
         return replace(self, names=names, sample=sample, records=chain(head, rest))
@@ -211,16 +211,16 @@ def open_input(
     if pipe is not None:
         unit = Unit(0, pipe, format_of(pipe, format, piped_format))
         records = islice(read_records(unit, columns), limit)
-        return InputRows(columns=columns, records=records, shown=places.shown(pipe))
+        return InputRows(columns=columns, records=records, where=places.shown(pipe))
     files = [(file, format_of(file.place, format)) for file in places.find(inputs, _ENDINGS)]
     step = max(1, len(files) // _FILES_LOOKED_AT)
     heads = (_head(file.place, its, columns) for file, its in files[::step][:_FILES_LOOKED_AT])
-    shown = places.shown(files[0][0].place) if len(files) == 1 else "the input"
-    names, sample = _look(heads, shown)
+    where = places.shown(files[0][0].place) if len(files) == 1 else "the input"
+    names, sample = _look(heads, where)
     return InputRows(names, sample, files, columns, limit)
 
 
-def _look(heads: Iterable[Iterable[Record]], shown: str) -> tuple[list[str], list[Row]]:
+def _look(heads: Iterable[Iterable[Record]], where: str) -> tuple[list[str], list[Row]]:
     """The columns of the first rows of some files, and some rows that can be read."""
     names, sample, why = list[str](), list[Row](), ""
     for head in heads:
@@ -236,7 +236,7 @@ def _look(heads: Iterable[Iterable[Record]], shown: str) -> tuple[list[str], lis
         names = names or list(good[0] if good else ())
         sample += good
     if not sample:
-        raise CorpusError(why or f"{shown} holds no text; give at least one")
+        raise CorpusError(why or f"{where} holds no text; give at least one")
     return names, sample
 
 
@@ -254,7 +254,7 @@ def _head(place: str, format: str, columns: Sequence[str]) -> Iterator[Record]:
 
 
 def is_pipe(place: str) -> bool:
-    """Whether a place gives its lines once: standard input, a pipe or a terminal."""
+    """True if a place gives its lines once: standard input, a pipe or a terminal."""
     path = os.path.expanduser(place)
     if place == "-" or places.is_url(place) or not os.path.exists(path) or os.path.isdir(path):
         return place == "-"
@@ -313,7 +313,7 @@ def _cut_file(
     of its beginning have.
     """
     (file, format), total, rows = file_and_format, hashlib.sha256(), None
-    place, shown, is_local = file.place, places.shown(file.place), file.changed is None
+    place, where, is_local = file.place, places.shown(file.place), file.changed is None
     is_packed = places.without_compression(place)[1] is not None
     units, whole = list[Unit](), Unit(0, place, format)
     with places.reading(place), places.open_file(place) as opened:
@@ -341,7 +341,7 @@ def _cut_file(
                 stop = min(start + step, file.size)
                 units.append(whole._replace(start=start, stop=stop, line=None))
         else:
-            lines, last, rows = read_lines(read, shown), Line(0, "", 0, ""), 0
+            lines, last, rows = read_lines(read, where), Line(0, "", 0, ""), 0
             # lines of JSON are not parsed to be counted
             how = ("txt", ()) if format == "jsonl" else (format, columns)
             records = islice(READERS[how[0]](lines, how[1]), limit)
@@ -394,9 +394,9 @@ def records_or_raise(place: str, format: str | None, columns: Sequence[str]) -> 
 
 def read_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
     """The rows of a file one by one, with all their columns."""
-    shown, is_input = places.shown(unit.place), unit.place == "-"
+    where, is_input = places.shown(unit.place), unit.place == "-"
     if unit.format == "parquet" and is_pipe(unit.place):
-        raise CorpusError(f"{shown} is a pipe, from which Parquet cannot be read; give a file")
+        raise CorpusError(f"{where} is a pipe, from which Parquet cannot be read; give a file")
     if unit.format == "parquet":
         batch = read_unit(unit, columns)
         yield from map(Record, batch.table.to_pylist() if batch.table else (), batch.reasons)
@@ -408,7 +408,7 @@ def read_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
         places.reading(unit.place),
         nullcontext(sys.stdin.buffer) if is_input else places.open_file(unit.place) as file,
     ):
-        for record in READERS[unit.format](_lines(file, unit, shown), columns):
+        for record in READERS[unit.format](_lines(file, unit, where), columns):
             line, reason = record.line, record.reason
             if line is not None and line.end <= unit.start:
                 # the first row of a table without names, which tells its columns to each unit
@@ -418,11 +418,11 @@ def read_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
             yield record if reason is None else record._replace(reason=reason)
 
 
-def _lines(file: Any, unit: Unit, shown: str) -> Iterator[Line]:
+def _lines(file: Any, unit: Unit, where: str) -> Iterator[Line]:
     """The lines of the header, and those that begin in the unit."""
     if unit.start > 0:
         header = [b"", file.read(unit.header)]
-        yield from read_lines(header.pop, shown)
+        yield from read_lines(header.pop, where)
     # where lines are not counted, a unit begins in one of the unit before
     skips = unit.line is None and unit.start > 0
     at = unit.start - skips
@@ -433,7 +433,7 @@ def _lines(file: Any, unit: Unit, shown: str) -> Iterator[Line]:
             file.read(min(left, _BLOCK))
     number, after = (0, unit.start) if skips else (unit.line or 1, 0)
     read = partial(file.read1, _BLOCK)
-    for line in read_lines(read, shown, start=at, number=number, after=after):
+    for line in read_lines(read, where, start=at, number=number, after=after):
         if unit.stop is not None and at >= unit.stop:
             return
         at = line.end

@@ -21,7 +21,7 @@ _ROWS_AT_ONCE = 1000
 
 
 class HubTable(NamedTuple):
-    """Where a dataset is: a hub name or a folder, with what chooses a part of it."""
+    """The place of a dataset: a hub name or a folder, with what chooses a part of it."""
 
     place: str
     split: str | None = None
@@ -31,33 +31,33 @@ class HubTable(NamedTuple):
 
 def dataset_rows(table: HubTable, columns: Sequence[str]) -> tuple[str, Iterator[dict[str, Any]]]:
     """The split that is read, and the named columns of its rows."""
-    library, shown = datasets_library(), quoted(table.place, limit=150)
+    library, where = datasets_library(), quoted(table.place, limit=150)
     with _quiet(library, os.path.isdir(table.place)):
         try:
-            split, rows = _opened(library, table, shown)
+            split, rows = _opened(library, table, where)
         except CorpusError:
             raise
         except Exception as error:  # it fails in many ways; all mean the same to the caller
             raise CorpusError(
-                f"cannot load the dataset {shown}: {describe(error)}; "
+                f"cannot load the dataset {where}: {describe(error)}; "
                 "check its name, split and config, or give a file"
             ) from None
     names = rows.column_names
     if not columns:
-        raise CorpusError(f"{shown} has the columns {listed(names)}; name the columns to read")
+        raise CorpusError(f"{where} has the columns {listed(names)}; name the columns to read")
     for column in columns:
         if column not in names:
-            raise CorpusError(f"{shown} has no column {quoted(column)}; it has {listed(names)}")
-    return split, _read(rows.select_columns(list(columns)), shown)
+            raise CorpusError(f"{where} has no column {quoted(column)}; it has {listed(names)}")
+    return split, _read(rows.select_columns(list(columns)), where)
 
 
-def _read(rows: Any, shown: str) -> Iterator[dict[str, Any]]:
+def _read(rows: Any, where: str) -> Iterator[dict[str, Any]]:
     try:
         for batch in rows.iter(batch_size=_ROWS_AT_ONCE):
             for values in zip(*batch.values(), strict=True):
                 yield dict(zip(batch, values, strict=True))
     except Exception as error:  # files are mapped, and damage shows only when it is read
-        raise CorpusError(f"cannot read the dataset {shown}: {describe(error)}") from None
+        raise CorpusError(f"cannot read the dataset {where}: {describe(error)}") from None
 
 
 def datasets_library() -> Any:
@@ -71,30 +71,30 @@ def datasets_library() -> Any:
         ) from None
 
 
-def _opened(library: Any, table: HubTable, shown: str) -> tuple[str, Any]:
+def _opened(library: Any, table: HubTable, where: str) -> tuple[str, Any]:
     """The split that is named or the only one, and its rows."""
     place, split, config, revision = table
     if any((Path(place) / name).is_file() for name in _SAVED):
         if config is not None or revision is not None:
             raise CorpusError(
-                f"{shown} was saved to disk and has no configs or revisions; leave them out"
+                f"{where} was saved to disk and has no configs or revisions; leave them out"
             )
         saved = library.load_from_disk(place)
         if not isinstance(saved, library.DatasetDict):
             saved = {str(saved.split or Path(place).name): saved}
-        split = _split(split, list(saved), shown)
+        split = _split(split, list(saved), where)
         return split, saved[split]
     if split is None:
         names = library.get_dataset_split_names(place, config, revision=revision)
-        split = _split(None, names, shown)
+        split = _split(None, names, where)
     return split, library.load_dataset(place, config, split=split, revision=revision)
 
 
-def _split(split: str | None, names: Sequence[str], shown: str) -> str:
+def _split(split: str | None, names: Sequence[str], where: str) -> str:
     if split is None and len(names) != 1:
-        raise CorpusError(f"{shown} has the splits {listed(names)}; name the split to read")
+        raise CorpusError(f"{where} has the splits {listed(names)}; name the split to read")
     if split is not None and split not in names:
-        raise CorpusError(f"{shown} has no split {quoted(split)}; it has {listed(names)}")
+        raise CorpusError(f"{where} has no split {quoted(split)}; it has {listed(names)}")
     return split or names[0]
 
 

@@ -24,15 +24,15 @@ class Line(NamedTuple):
     number: int
     text: str
     end: int
-    shown: str
+    file: str
     after: int = 0
     reason: str | None = None
 
     @property
     def where(self) -> str:
-        """Where it stands, for errors."""
+        """The place of the line, for errors."""
         after = f"after byte {self.after:,} " if self.after else ""
-        return f"line {self.number} {after}of {self.shown}"
+        return f"line {self.number} {after}of {self.file}"
 
 
 def read_lines(
@@ -67,9 +67,9 @@ def read_lines(
 
 
 def _fault(raw: bytes, line: Line) -> str | None:
-    """Why a line cannot be used."""
+    """The reason why a line cannot be used."""
     if raw.startswith(_UTF_16) and (line.number, line.after) == (1, 0):
-        return f"{line.shown} is UTF-16; save it as UTF-8"
+        return f"{line.file} is UTF-16; save it as UTF-8"
     if len(raw) > LONGEST:
         size = readable_bytes(LONGEST)
         return f"{line.where} is longer than {size}; write each text on its own line"

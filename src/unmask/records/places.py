@@ -45,7 +45,7 @@ class FoundFile:
 
 
 def is_url(place: str) -> bool:
-    """Whether a place is not of this machine."""
+    """True if a place is not of this machine."""
     return "://" in place
 
 
@@ -55,7 +55,7 @@ def inside(folder: str, name: str) -> str:
 
 
 def is_pattern(place: str) -> bool:
-    """Whether a place is a glob, not an existing file."""
+    """True if a place is a glob, not an existing file."""
     return bool(_PATTERN & set(place)) and not os.path.exists(os.path.expanduser(place))
 
 
@@ -258,7 +258,7 @@ def in_parallel(function: Any, items: Iterable[Any]) -> Iterator[Any]:
 
 
 def _system(place: str) -> tuple[Any, str]:
-    """What reads a URL, and the path that it has there."""
+    """The file system of a URL, and the path that it has there."""
     scheme, _, rest = place.partition("://")
     bucket, _, path = rest.partition("/")
     try:
@@ -277,7 +277,7 @@ def _connected(root: str) -> tuple[Any, str]:
 
 
 def _infos(place: str, *, recursive: bool) -> list[Any]:
-    """What a store holds in a folder, or the file that the place is."""
+    """The entries of a store's folder, or the file that the place is."""
     import pyarrow.fs as pafs
 
     system, path = _system(place)

@@ -40,7 +40,7 @@ def _plain(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Record]:
             continue
         if reason is None and other:
             reason = (
-                f"{line.shown} is plain text, one text per line, without a column "
+                f"{line.file} is plain text, one text per line, without a column "
                 f"{quoted(other[0])}; leave columns out, or give the format: csv, jsonl or tsv"
             )
         yield Record({TEXT_COLUMN: None if reason else line.text}, reason, line)
@@ -87,10 +87,12 @@ def _finite(number: str) -> float:
 
 
 def _depth(value: object) -> int:
-    """How deep objects and arrays of JSON are nested."""
+    """The depth to which objects and arrays of JSON are nested."""
     depth, level = 0, [value]
-    while level := [one for one in level if isinstance(one, dict | list)]:
-        level = [v for one in level for v in (one.values() if isinstance(one, dict) else one)]
+    while level := [value for value in level if isinstance(value, dict | list)]:
+        level = [
+            v for value in level for v in (value.values() if isinstance(value, dict) else value)
+        ]
         depth += 1
     return depth
 

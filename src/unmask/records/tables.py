@@ -36,13 +36,13 @@ class Layout(NamedTuple):
 
 def listed(names: Iterable[object], most: int = 20) -> str:
     """Names for an error message, the first of many."""
-    shown = [quoted(name) for name in names]
-    more = f" and {len(shown) - most} more" if len(shown) > most else ""
-    return ", ".join(shown[:most]) + more
+    quoted_names = [quoted(name) for name in names]
+    more = f" and {len(quoted_names) - most} more" if len(quoted_names) > most else ""
+    return ", ".join(quoted_names[:most]) + more
 
 
 def missing_reason(columns: Sequence[str], fields: Iterable[str], where: str) -> str | None:
-    """Why a row cannot be used that lacks one of the columns."""
+    """The reason why a row that lacks one of the columns cannot be used."""
     for column in columns:
         if column not in fields:
             return f"{where} has no {quoted(column)}; it has {listed(fields) or 'no key at all'}"
@@ -62,7 +62,7 @@ def layout_of(first: list[str], columns: Sequence[str], shown: str) -> Layout:
             f"by these names or by the numbers 1 to {len(first)} if they are not names"
         )
         return Layout(first, reason=reason)
-    numbered = bool(columns) and all(one.isdecimal() and one.isascii() for one in columns)
+    numbered = bool(columns) and all(name.isdecimal() and name.isascii() for name in columns)
     names = map(str, range(1, len(first) + 1)) if numbered else map(from_data_cell, first)
     fields = list(names)
     counts, reason = Counter(fields), ""
@@ -103,7 +103,7 @@ def open_table(
         return Layout([]), records
     fields, line, reason = first
     reason = unclear or reason
-    layout = Layout([], False, reason) if reason else layout_of(fields, columns, line.shown)
+    layout = Layout([], False, reason) if reason else layout_of(fields, columns, line.file)
     layout = layout._replace(end=line.end)
     if layout.has_header:
         second = next(records, first if layout.reason else None)
@@ -155,7 +155,7 @@ def _with_delimiter(
     else:
         return head, ",", None
     fields = {mark: _fields(line.text, mark) for mark in _DELIMITERS}
-    layouts = {mark: layout_of(fields[mark], columns, line.shown) for mark in _DELIMITERS}
+    layouts = {mark: layout_of(fields[mark], columns, line.file) for mark in _DELIMITERS}
     most = max(_DELIMITERS, key=lambda mark: len(fields[mark]))
     delimiter = next((mark for mark in _DELIMITERS if layouts[mark].reason is None), most)
     unclear, layout = None, layouts[delimiter]
@@ -163,7 +163,7 @@ def _with_delimiter(
     if is_numbered and len(fields[delimiter]) == 1 < len(fields[most]):
         # one text per line, or a table: numbers fit both
         unclear = (
-            f"the first line of {line.shown} has no comma, but {len(fields[most])} fields between "
+            f"the first line of {line.file} has no comma, but {len(fields[most])} fields between "
             f"{_DELIMITERS[most]}; give a column by its name in that line, or the format: "
             "txt for one text per line, tsv for fields between tabs"
         )

@@ -53,9 +53,9 @@ def cell(value: object, *, tabs: bool = False) -> str:
 def _plain(value: object) -> object:
     """A value of JSON: dates, decimals and bytes as text, a number that is not finite as none."""
     if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, str | int) else str(value)

@@ -32,7 +32,7 @@ class BlankReader:
 
     @property
     def forward_passes(self) -> int:
-        """How many forward passes have run."""
+        """The number of forward passes that have run."""
         return self.reader.forward_passes
 
     def diagnostics(self) -> dict[str, object]:
@@ -68,13 +68,13 @@ class BlankReader:
         readouts = self.reader.one(ids, positions, what="all blanks masked")
         every = Outcomes.every(self.model)
         return [
-            (own.log_probs(one)[0], float(log_mass(one, own, every).exp()))
-            for own, one in zip(self.outcomes, readouts[:, None], strict=True)
+            (outcomes.log_probs(readout)[0], float(log_mass(readout, outcomes, every).exp()))
+            for outcomes, readout in zip(self.outcomes, readouts[:, None], strict=True)
         ]
 
     @computed_once
     def outcomes(self) -> list[Outcomes]:
-        """What is read of each blank."""
+        """The outcomes that are read of each blank."""
         return Outcomes.of_each(self.model, self.supports)
 
     def rows(self, places: Int[Tensor, "rows blanks"]) -> Int[Tensor, "rows length"]:

@@ -64,7 +64,7 @@ class CandidateTables(BlankReader, Tables):
         return self.log_given_others(outcome).narrow(outcome, place, 1)
 
     def log_normalizer(self, outcome: int) -> Float[Tensor, "..."]:
-        """What the model's own logits of that sum to in each context, as a logarithm."""
+        """The logarithm of the sum of the model's own logits in each context."""
         logits = self._read(self._others(outcome), outcome)
         return torch.logsumexp(logits, dim=outcome, keepdim=True)
 
@@ -91,7 +91,7 @@ class CandidateTables(BlankReader, Tables):
         return masses
 
     def holds_all(self) -> bool:
-        """Whether every blank has been read under all the others."""
+        """True if every blank has been read under all the others."""
         return all((self._others(t), t) in self._logits for t in range(self.blanks))
 
     def diagnostics(self) -> dict[str, object]:
@@ -105,9 +105,9 @@ class CandidateTables(BlankReader, Tables):
     def _read(self, contexts: Contexts, outcome: int) -> Float[Tensor, "..."]:
         """Logits over the candidates of a masked blank, in float64."""
         if (contexts, outcome) not in self._logits:
-            kept = self._slice_of_whole(contexts, outcome)
-            if kept is not None:
-                return kept
+            part = self._slice_of_whole(contexts, outcome)
+            if part is not None:
+                return part
             self._elicit(contexts)
         return self._logits[contexts, outcome]
 
@@ -137,9 +137,9 @@ class CandidateTables(BlankReader, Tables):
         def keep(batch: slice, readouts: Tensor) -> None:
             for k, t in enumerate(contexts.read):
                 # one blank and some rows at a time: logits of a vocabulary are large
-                for some in row_blocks(len(readouts), every.size, _CELLS):
-                    where = slice(batch.start + some.start, batch.start + some.stop)
-                    read = readouts[some, k]
+                for block in row_blocks(len(readouts), every.size, _CELLS):
+                    where = slice(batch.start + block.start, batch.start + block.stop)
+                    read = readouts[block, k]
                     flat[t][where] = self.outcomes[t].logits(read).double()
                     held[t][where] = log_mass(read, self.outcomes[t], every)
 

@@ -31,7 +31,7 @@ class DenseLogits:
 
     @property
     def device(self) -> torch.device:
-        """Where the cells live."""
+        """The device of the cells."""
         return self.values.device
 
     def block(self, rows: slice, columns: slice = EVERY) -> Float[Tensor, "block some"]:
@@ -63,7 +63,7 @@ class FactoredLogits:
 
     @property
     def device(self) -> torch.device:
-        """Where the factors live."""
+        """The device of the factors."""
         return self.left.device
 
     def block(
@@ -127,11 +127,11 @@ class ConditionalTable:
         return self._line(context, of_row=self.given == "a") - self.log_normalizer[context]
 
     def log_prob_of(self, outcome: int) -> Float[Tensor, " contexts"]:
-        """How likely each context makes one outcome."""
+        """The log-probability of one outcome in each context."""
         return self._line(outcome, of_row=self.given == "b") - self.log_normalizer
 
     def _line(self, place: int, *, of_row: bool) -> Float[Tensor, " size"]:
         """The logits of one row, or of one column."""
-        one = slice(place, place + 1)
-        block = self.logits.block(one) if of_row else self.logits.block(EVERY, one)
+        line = slice(place, place + 1)
+        block = self.logits.block(line) if of_row else self.logits.block(EVERY, line)
         return block.flatten().double()

@@ -21,7 +21,7 @@ from unmask.tables.storage import Storage, choose_storage
 
 
 class ElicitedSource(BlankReader):
-    """Where tables of two blanks come from: only what a construction needs is read, each once."""
+    """The source of tables of two blanks: only what a construction needs is read, each once."""
 
     _storage: Storage | None = None
     _read_contexts = False
@@ -72,8 +72,8 @@ class ElicitedSource(BlankReader):
         )
         logits = DenseLogits(values) if embedding is None else self._factored(outcome, by_context)
         self._storage = choose_storage(shape, width=width, settings=settings)
-        kept = logits.dense() if self._storage.dense else logits
-        return ConditionalTable.from_logits(kept, given="b" if outcome == 0 else "a")
+        stored = logits.dense() if self._storage.dense else logits
+        return ConditionalTable.from_logits(stored, given="b" if outcome == 0 else "a")
 
     def _factored(self, outcome: int, readouts: Tensor) -> FactoredLogits:
         embedding = self.model.output_embedding
@@ -96,8 +96,8 @@ class ElicitedSource(BlankReader):
         places[first:, 0] = torch.tensor(contexts[1], dtype=torch.long)
         device = for_float64(self.model.device)
         rows = [
-            torch.empty(len(given), size, dtype=torch.float64, device=device)
-            for given, size in zip(contexts, self.shape, strict=True)
+            torch.empty(len(tokens), size, dtype=torch.float64, device=device)
+            for tokens, size in zip(contexts, self.shape, strict=True)
         ]
 
         def use(which: Tensor, blank: int, log_probs: Tensor) -> None:

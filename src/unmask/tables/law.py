@@ -35,5 +35,5 @@ class Law:
         return self.log_others[0][0]
 
     def diagnostics(self) -> dict[str, object]:
-        """What was done, ready for a joint's diagnostics."""
+        """Facts of the solution, ready for a joint's diagnostics."""
         return {"passes": self.passes, "converged": self.converged, "residual": self.residual}

@@ -96,7 +96,7 @@ class PairTables(Tables):
 
     @property
     def memory_limit(self) -> int:
-        """What may be of size V x V, in bytes."""
+        """The bytes that anything of size V x V may take."""
         return self.settings.memory_limit
 
     @property
@@ -125,11 +125,11 @@ class PairTables(Tables):
         return self.a_given_b, self.b_given_a
 
     def has_masked(self) -> bool:
-        """Whether the doubly masked distributions are there, or can be computed."""
+        """True if the masked distributions are there, or can be computed."""
         return self.source is not None or "masked" in self.__dict__
 
     def holds_all(self) -> bool:
-        """Whether both tables are there, so reading them does not run the model."""
+        """True if both tables are there, so reading them does not run the model."""
         return len(self._elicited) == 2
 
     def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
@@ -157,7 +157,7 @@ class PairTables(Tables):
         return _laid(self._table(outcome).log_prob_of(place), 1 - outcome)
 
     def log_normalizer(self, outcome: int) -> Float[Tensor, "_ _"]:
-        """What was taken from the model's logits in each context."""
+        """The normaliser that was taken from the model's logits in each context."""
         return _laid(self._table(outcome).log_normalizer, 1 - outcome)
 
     def log_given(self, contexts: Contexts, outcome: int) -> Float[Tensor, "_ _"]:
@@ -167,8 +167,8 @@ class PairTables(Tables):
             return self.log_masked(outcome)
         if not isinstance(token, int):
             raise UnmaskError("a whole table of two blanks is read by rows: log_given_others")
-        given = self.log_b_given if outcome else self.log_a_given
-        return _laid(given([token])[0], outcome)
+        rows_of = self.log_b_given if outcome else self.log_a_given
+        return _laid(rows_of([token])[0], outcome)
 
     def log_masked(self, outcome: int) -> Float[Tensor, "_ _"]:
         """log m_t: the model's distribution of a blank with both masked."""
@@ -205,7 +205,7 @@ class PairTables(Tables):
         cells = 4 * self.shape[0] * self.shape[1]
         elicited = self._elicited.values()
         dense = sum(cells for table in elicited if isinstance(table.logits, DenseLogits))
-        copied = sum(getattr(kept, "nbytes", 0) for kept in self._remembered.values())
+        copied = sum(getattr(value, "nbytes", 0) for value in self._remembered.values())
         return self.memory_limit - dense - copied
 
     def blocks(self) -> list[slice]:
@@ -213,14 +213,14 @@ class PairTables(Tables):
         return row_blocks(*self.shape)
 
     def diagnostics(self) -> dict[str, object]:
-        """How the tables are stored and what they have cost."""
+        """Facts of how the tables are stored and what they have cost."""
         table = self._elicited.get(0) or self._elicited.get(1)
         masked = self.__dict__.get("masked")
         facts = {} if self.source is None else self.source.diagnostics()
-        kept = "dense" if table and isinstance(table.logits, DenseLogits) else "factored"
+        storage = "dense" if table and isinstance(table.logits, DenseLogits) else "factored"
         return {
             **facts,
-            **({"tables": kept} if table else {}),
+            **({"tables": storage} if table else {}),
             **({"captured_mass": list(masked.captured)} if masked else {}),
         }
 

@@ -36,7 +36,7 @@ class Probabilities:
 
     @property
     def nbytes(self) -> int:
-        """What the copies take."""
+        """The bytes of the copies."""
         return sum(table.nbytes for table in self.copies or ())
 
     def tile(self, rows: slice) -> tuple[Float[Tensor, "block b"], Float[Tensor, "block b"]]:

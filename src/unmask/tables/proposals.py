@@ -1,4 +1,4 @@
-"""Which tokens each blank ranges over, where a caller leaves that to the model."""
+"""The tokens that each blank ranges over, where a caller leaves that to the model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -52,27 +52,27 @@ def resolved(spec: object, blanks: int, vocabulary_size: int) -> object:
 
 
 def is_auto(spec: object) -> bool:
-    """Whether the tokens are left to the library."""
+    """True if the tokens are left to the library."""
     return isinstance(spec, str) and spec == AUTO
 
 
 def affordable_size(blanks: int) -> int | None:
-    """How many candidates per blank tables can have within the rows; None where too few."""
+    """The number of candidates per blank that tables can have within the rows; None if too few."""
     size = int((AFFORDABLE_ROWS / blanks) ** (1 / (blanks - 1)) + 1e-9)
     return size if size >= _FEWEST else None
 
 
 def sizes_of(spec: object, blanks: int, vocabulary_size: int) -> dict[int, int]:
-    """How many candidates are to be grown, by blank; empty where all are given."""
+    """The numbers of candidates to be grown, by blank; empty if all are given."""
     if is_auto(spec):
         size = affordable_size(blanks) if blanks > 2 else None
         return {} if size is None else dict.fromkeys(range(blanks), min(size, vocabulary_size))
     if isinstance(spec, Mapping):
         check_blanks(spec, blanks)
-        specs: dict[int, object] = {int(blank): one for blank, one in spec.items()}
+        specs: dict[int, object] = {int(blank): of_blank for blank, of_blank in spec.items()}
     else:
         specs = dict.fromkeys(range(blanks), spec)
-    sizes = {blank: whole_number(one) for blank, one in specs.items()}
+    sizes = {blank: whole_number(of_blank) for blank, of_blank in specs.items()}
     candidates = {blank: size for blank, size in sizes.items() if size is not None}
     for blank, size in candidates.items():
         if not 1 <= size <= vocabulary_size:
@@ -96,9 +96,9 @@ def choose_axes(
     reader = BlankReader(RowReader(model, settings), cloze, among)
     wanted = [min(sizes.get(blank, len(axis)), len(axis)) for blank, axis in enumerate(among)]
     supports, held = grown(reader, wanted)
-    chosen = tuple(supports[b] if b in sizes else axes[b] for b in range(blanks))
+    on_axes = tuple(supports[b] if b in sizes else axes[b] for b in range(blanks))
     diagnostics = {"candidates_from": "model", "candidates_mass": held}
-    return Axes(chosen, reader.forward_passes, diagnostics)
+    return Axes(on_axes, reader.forward_passes, diagnostics)
 
 
 def placeholder_axes(
@@ -115,9 +115,9 @@ def placeholder_axes(
 def _given(
     model: MaskedLM, whole: Support, spec: object, blanks: int
 ) -> tuple[dict[int, int], tuple[Support, ...]]:
-    """How many candidates are to be grown, by blank, and the tokens that others were given."""
+    """The numbers of candidates to be grown, by blank, and the tokens that others were given."""
     sizes = {} if isinstance(spec, Sketch) else sizes_of(spec, blanks, len(whole))
-    given = "tokens" if sizes or isinstance(spec, Sketch) or is_auto(spec) else spec
+    candidates = "tokens" if sizes or isinstance(spec, Sketch) or is_auto(spec) else spec
     if isinstance(spec, Mapping):
-        given = {blank: one for blank, one in spec.items() if blank not in sizes}
-    return sizes, choose_each(given, blanks, whole, model.special_ids)
+        candidates = {blank: of_blank for blank, of_blank in spec.items() if blank not in sizes}
+    return sizes, choose_each(candidates, blanks, whole, model.special_ids)

@@ -1,4 +1,4 @@
-"""What constructions read of tables, for any number of blanks.
+"""The interface of tables for constructions, for any number of blanks.
 
 Every tensor has one axis per blank; one that does not depend on a blank has size 1 there, so that
 tensors of different contexts broadcast against each other.
@@ -44,7 +44,7 @@ class Tables(Protocol):
         """The same for one token of blank t: size 1 along it."""
 
     def log_normalizer(self, outcome: int) -> Float[Tensor, "..."]:
-        """What was taken from the model's logits in each context: size 1 along blank t."""
+        """The normaliser taken from the model's logits in each context: size 1 along blank t."""
 
     def log_given(self, contexts: Contexts, outcome: int) -> Float[Tensor, "..."]:
         """log q(x_t | contexts) of a blank that is masked in them."""
@@ -53,24 +53,24 @@ class Tables(Protocol):
         """log m_t: the model's distribution of a blank with every blank masked."""
 
     def has_masked(self) -> bool:
-        """Whether the distributions with every blank masked are there, or can be elicited."""
+        """True if the distributions with every blank masked are there, or can be elicited."""
 
     def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
         """Run the model for the whole tables of some blanks, and with every blank masked."""
 
     def holds_all(self) -> bool:
-        """Whether every whole table is there, so that reading them runs no model."""
+        """True if every whole table is there, so that reading them runs no model."""
 
     def remember(self, name: str, compute: Callable[[], Value]) -> Value:
-        """What was computed from these tables under this name, or is now: once for all joints."""
+        """The value computed from these tables under this name, or now: once for all joints."""
         if name not in self._remembered:
             self._remembered[name] = compute()
         value: Value = self._remembered[name]
         return value
 
     def bar(self, what: str, passes: int | None = None) -> Bar:
-        """What counts the sweeps of work that reads the tables many times."""
+        """A counter of the sweeps of work that reads the tables many times."""
         return bar(what, unit="pass", total=passes, shown=self.settings.progress, delay=_BAR_DELAY)
 
     def diagnostics(self) -> dict[str, object]:
-        """How the tables are kept and what they have cost."""
+        """Facts of how the tables are kept and what they have cost."""

@@ -70,8 +70,8 @@ class Sampled:
         self._weights = [log.exp() for log in log_weights]
         # of each context of a blank, what the sample finds beyond the head of the other
         self._found = [
-            weights[:, side.tail] @ given[:, side.tail].T
-            for weights, side, given in zip(
+            weights[:, side.tail] @ rows[:, side.tail].T
+            for weights, side, rows in zip(
                 self._weights[::-1], sides[::-1], self.given, strict=True
             )
         ]
@@ -103,32 +103,32 @@ class Sampled:
 
     @property
     def residuals(self) -> Numbers:
-        """How far each law is from its own image, relative to each token's probability."""
+        """The distance of each law from its own image, relative to each token's probability."""
         self.densities  # noqa: B018
         return self._residuals
 
     def is_solved(self, number: int = 0) -> bool:
-        """Whether the law of one weighting is what its contexts say."""
+        """True if the law of one weighting is what its contexts say."""
         return float(self.residuals[number]) < _SOLVED
 
     def _flow(self, outcome: int) -> Step:
-        """What densities of contexts add to those of the outcomes.
+        """The step from densities of contexts to what they add to those of the outcomes.
 
         All weightings share the rows, so no matrix is made of what flows under one of them.
         """
-        given, tail = 1 - outcome, self.sides[1 - outcome].tail
+        context, tail = 1 - outcome, self.sides[1 - outcome].tail
         sampled, left = self._found[outcome], self.left[outcome]
         scale = (left / sampled.clamp(min=_LEAST)).clamp(max=_TRUSTED)
         # what the scaled sample still lacks flows back too, as far as that is trusted
-        kept = (1.0 - (left - scale * sampled)).clamp(min=1.0 / _TRUSTED)
-        scale = scale / kept
-        head, weights = torch.nonzero(~tail)[:, 0], self._weights[given]
-        drawn, rows = torch.nonzero(tail)[:, 0], self.given[given]
+        trusted = (1.0 - (left - scale * sampled)).clamp(min=1.0 / _TRUSTED)
+        scale = scale / trusted
+        head, weights = torch.nonzero(~tail)[:, 0], self._weights[context]
+        drawn, rows = torch.nonzero(tail)[:, 0], self.given[context]
         of_head, of_tail = rows[head], rows[drawn]
 
         def flow(densities: Tensor, which: Tensor) -> Tensor:
             masses = densities * weights[which]
-            outflow = masses[:, head] @ of_head / kept[which]
+            outflow = masses[:, head] @ of_head / trusted[which]
             return outflow.addcmul_(masses[:, drawn] @ of_tail, scale[which])
 
         return flow
@@ -198,7 +198,7 @@ class Sampled:
     @computed_once
     def incompatibilities(self) -> Numbers:
         """J in bits, under every weighting."""
-        return torch.cat([self.incompatibility(some) for some in self.chunks()])
+        return torch.cat([self.incompatibility(chunk) for chunk in self.chunks()])
 
     def incompatibility(self, some: slice = SAMPLE) -> Numbers:
         """J in bits, from rows: each is summed over the head, and its tail is scaled to its mass.
@@ -212,15 +212,15 @@ class Sampled:
         ]
         return ((means[0] + means[1]) / 2 + _UNSEEN_BITS * self.unseen[some]).clamp(min=0.0)
 
-    def _contradictions(self, blank: int, some: slice) -> Vectors:
+    def _contradictions(self, blank: int, weightings: slice) -> Vectors:
         other = 1 - blank
-        forth = self.densities[blank][some][:, :, None] * self.given[blank]
-        back = self.densities[other][some][:, None] * self.given[other].T
+        forth = self.densities[blank][weightings][:, :, None] * self.given[blank]
+        back = self.densities[other][weightings][:, None] * self.given[other].T
         share = forth / (forth + back).clamp(min=_LEAST)
         bits = 1.0 + (_x_log_x(share) + _x_log_x(1.0 - share)) / torch.log(torch.tensor(2.0))
         head, tail = self.sides[other].certain, self.sides[other].tail
         sums = (self.given[blank][:, head] * bits[:, :, head]).sum(dim=2)
-        weighted = self.given[blank][:, tail] * self._weights[other][some][:, None, tail]
+        weighted = self.given[blank][:, tail] * self._weights[other][weightings][:, None, tail]
         totals = weighted.sum(dim=2).clamp(min=_LEAST)
         return sums + self.left[blank] * (weighted * bits[:, :, tail]).sum(dim=2) / totals
 
@@ -267,7 +267,7 @@ def _row_entropies(sampled: Sampled, rows: Sequence[Tensor], blank: int) -> tupl
     masses = masses * (beyond / (masses @ sampled.left[blank]).clamp(min=_LEAST))[:, None]
     excess = masses[0, tail] * (1.0 - 1.0 / sampled._weights[blank][0, tail])
     applied = torch.tensor([1.0, *(2.0 * (number % 2) for number in range(len(masses) - 1))])
-    own = masses.new_zeros(len(rows))
+    entropies = masses.new_zeros(len(rows))
     cross = masses.new_zeros(len(masses), len(rows))
     for start in range(0, len(rows[0]), _BLOCK):
         log_p = torch.stack([row[start : start + _BLOCK] for row in rows]).double()
@@ -276,7 +276,7 @@ def _row_entropies(sampled: Sampled, rows: Sequence[Tensor], blank: int) -> tupl
         here = (places >= start) & (places < start + _BLOCK)
         law[:, places[here] - start] = heads[:, here]
         log_law = law.clamp(min=_LEAST).log()
-        own -= torch.where(p > 0, p * log_p, 0.0).sum(dim=1)
+        entropies -= torch.where(p > 0, p * log_p, 0.0).sum(dim=1)
         cross -= log_law @ p.T
         drawn = torch.ones(p.shape[1], dtype=torch.bool)
         drawn[places[here] - start] = False
@@ -287,7 +287,7 @@ def _row_entropies(sampled: Sampled, rows: Sequence[Tensor], blank: int) -> tupl
         once = (mine * (rest.log() - log_law[0, drawn])).sum(dim=1)
         cross[:, tail] -= applied.double()[:, None] * once
     law = sampled.masses[blank]
-    return (law * cross).sum(dim=1), law @ own
+    return (law * cross).sum(dim=1), law @ entropies
 
 
 def stationary(step: Step, start: Vectors) -> tuple[Vectors, Numbers]:

@@ -1,4 +1,4 @@
-"""What joints of more than two blanks cost, before they are requested."""
+"""The cost of joints of more than two blanks, before they are requested."""
 
 import math
 from collections.abc import Sequence

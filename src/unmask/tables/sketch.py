@@ -147,8 +147,8 @@ class SketchedPair:
             first, second = ((share / share.sum()).float() for share in shares)
             now = [(second @ rows[1]).double(), (first @ rows[0]).double()]
         self._proposal = [
-            (1 - _DEFENSIVE) * one / one.sum() + _DEFENSIVE * masked
-            for one, masked in zip(now, self._masked, strict=True)
+            (1 - _DEFENSIVE) * masses / masses.sum() + _DEFENSIVE * masked
+            for masses, masked in zip(now, self._masked, strict=True)
         ]
 
     def _drawn(self, blank: int, head: Sequence[int], size: int) -> Side:
@@ -169,11 +169,11 @@ class SketchedPair:
 
     def _gather(self, sides: tuple[Side, Side]) -> Sampled:
         """These contexts under the weights of the sample, and of every replicate."""
-        given, left = [], []
+        rows_by_blank, left = [], []
         for blank, other in enumerate(reversed(sides)):
             rows = torch.stack([self._rows[blank][c] for c in sides[blank].places.tolist()])
             # what is impossible in float32 is unlikely here: logarithms stay finite
-            given.append(rows[:, other.places].double().clamp(min=_LEAST_LOG))
+            rows_by_blank.append(rows[:, other.places].double().clamp(min=_LEAST_LOG))
             # summed, not subtracted from one: a small rest has few digits left
             beyond = rows.exp_()
             beyond[:, other.places[other.certain]] = 0.0
@@ -185,7 +185,7 @@ class SketchedPair:
         ]
         log_weights = [side.reweighted(generators) for side in sides]
         signs = torch.tensor([0.0, *((-1.0) ** (n // 2) for n in range(self._replicates))])
-        return Sampled(sides, given, left, log_weights, signs.double())
+        return Sampled(sides, rows_by_blank, left, log_weights, signs.double())
 
     def sampled(self, probes: Probes = NO_PROBES) -> Sampled:
         """The contexts under all weights, with probes on their axes; the last ones are kept."""
@@ -249,7 +249,7 @@ class SketchedPair:
         return first, second
 
     def diagnostics(self) -> dict[str, object]:
-        """What has run, and how many tokens are certain and drawn."""
+        """Facts of what has run, and how many tokens are certain and drawn."""
         return {
             **self.whole.diagnostics(),
             "head": [int(side.certain.sum()) for side in self.sides],

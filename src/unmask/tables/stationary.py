@@ -179,16 +179,16 @@ def _relative_change(before: Vector, after: Vector) -> float:
 def _of_two(tables: PairTables, bar: Bar) -> _Chain:
     """The marginal of the blank with fewer tokens, drawn anew by way of the other."""
     source = probabilities(tables)
-    own = int(tables.shape[1] < tables.shape[0])
+    smaller = int(tables.shape[1] < tables.shape[0])
 
     def log_others(masses: Tensor) -> Factors:
-        each = [masses, source.given(1 - own, masses)]
-        log_a, log_b = (law.clamp(min=_LEAST).log() for law in (each[::-1] if own else each))
+        each = [masses, source.given(1 - smaller, masses)]
+        log_a, log_b = (law.clamp(min=_LEAST).log() for law in (each[::-1] if smaller else each))
         return log_b[None], log_a[:, None]
 
     return _Chain(
-        _masked_or_uniform(tables, own).reshape(-1),
-        lambda masses: source.given(own, source.given(1 - own, masses)),
+        _masked_or_uniform(tables, smaller).reshape(-1),
+        lambda masses: source.given(smaller, source.given(1 - smaller, masses)),
         log_others,
         bar,
     )
@@ -216,7 +216,7 @@ def _of_several(tables: Tables, bar: Bar) -> _Chain:
 
 
 def _masked_or_uniform(tables: Tables, blank: int) -> Tensor:
-    """Where masses of a blank start: it decides only how soon the law is found."""
+    """The starting masses of a blank: they decide only how soon the law is found."""
     if tables.has_masked():
         return tables.log_masked(blank).double().exp()
     shape = [size if t == blank else 1 for t, size in enumerate(tables.shape)]

@@ -1,4 +1,4 @@
-"""How conditional tables are kept: as fast as memory allows, and with the reason given.
+"""Storage of conditional tables: as fast as memory allows, and with the reason given.
 
 Kept dense, a table is read cell by cell; streamed, every pass computes its cells anew from readouts
 and output embedding. The stationary law and `ag` read probabilities many times, of which they keep
@@ -22,7 +22,7 @@ _LOGITS = 8
 
 @dataclass(frozen=True)
 class Storage:
-    """Whether tables are kept cell by cell, whether iterations have a copy of both, and why."""
+    """True or false for cell by cell and for a copy of both for iterations, and the reason."""
 
     dense: bool
     copied: bool
@@ -49,7 +49,7 @@ def copy_dtype(shape: Sequence[int], settings: Settings) -> torch.dtype:
 
 
 def choose_storage(shape: Sequence[int], *, width: int | None, settings: Settings) -> Storage:
-    """How two tables of this shape are kept fastest within the memory limit.
+    """The fastest storage of two tables of this shape within the memory limit.
 
     `width` is that of the model's readouts, None where it has none.
     """

@@ -21,7 +21,7 @@ Counts = dict[str, Any]
 
 
 class Reason(str):
-    """Why a row has no answer."""
+    """The reason why a row has no answer."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class FailedRows(list[dict[str, Any]]):
 
 
 class Work(NamedTuple):
-    """What a row takes: forward passes of so many tokens each; `at_most`, where it may be fewer."""
+    """The work of a row: forward passes of so many tokens each; `at_most`, if it may be fewer."""
 
     passes: int
     tokens: int
@@ -95,7 +95,7 @@ class Kind:
         return values
 
     def read(self, lm: "LanguageModel", rows: Sequence[Row]) -> list[Any]:
-        """What the model is run on for each row, or a `Reason`; it does not run."""
+        """The item that the model is run on for each row, or a `Reason`; it does not run."""
         items = list[Any]()
         for row in rows:
             try:
@@ -105,7 +105,7 @@ class Kind:
         return items
 
     def item(self, lm: "LanguageModel", row: Row) -> Any:
-        """What the model is run on for a row that is read on its own."""
+        """The item that the model is run on for a row that is read on its own."""
         raise NotImplementedError
 
     def work(self, lm: "LanguageModel", item: Any) -> Work | None:
@@ -131,7 +131,7 @@ class Kind:
 
     def all_failed_message(self, counts: Counts) -> str:
         """The error if no row has a number."""
-        example = next((one["example"] for one in counts["without"].values()), "")
+        example = next((failed["example"] for failed in counts["without"].values()), "")
         return f"none of the {counts['texts']:,} {self.noun}s can be {self.verb}, e.g.: {example}"
 
 
@@ -161,12 +161,12 @@ def note(counts: Counts, method: str, reasons: Iterable[str]) -> None:
 
 
 def worst(counts: Counts) -> tuple[int, str]:
-    """How many rows the worst method has no number for, and an example of why."""
-    each = [(one["count"], one["example"]) for one in counts["without"].values()]
+    """The number of rows that the worst method has no number for, and an example of why."""
+    each = [(failed["count"], failed["example"]) for failed in counts["without"].values()]
     return max(each, default=(0, ""))
 
 
 def has_none(counts: Counts, methods: Iterable[str]) -> bool:
-    """Whether there is not one number by any of some methods."""
+    """True if there is not one number by any of some methods."""
     without = [counts["without"].get(method, {"count": 0})["count"] for method in methods]
     return bool(without) and all(count == counts["texts"] for count in without)

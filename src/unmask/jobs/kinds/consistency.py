@@ -46,17 +46,17 @@ class ConsistencyKind(ConsistencyOptions, Kind):
     def output_columns(self) -> Mapping[str, str]:
         """The columns that it adds."""
         left_out = TOKENS if self.without_text else ()
-        kept = {name: kind for name, kind in COLUMNS.items() if name not in left_out}
-        return {**kept, "model": "string", "reason": "string"}
+        types = {name: kind for name, kind in COLUMNS.items() if name not in left_out}
+        return {**types, "model": "string", "reason": "string"}
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each text, and of its contrast."""
         items = read_texts(lm, [(row.get("text"), row.get("contrast")) for row in rows])
-        return [Reason(one) if isinstance(one, str) else one for one in items]
+        return [Reason(item) if isinstance(item, str) else item for item in items]
 
     def run(self, lm: LanguageModel, items: Sequence[ContrastedText]) -> list[list[dict[str, Any]]]:
         """A row per pair of blanks and per order of unmasking."""
-        rows = [measured(lm, one, self, self.settings) for one in items]
+        rows = [measured(lm, item, self, self.settings) for item in items]
         names, model = self.output_columns, self.model_name
         return [[{n: (row | {"model": model}).get(n) for n in names} for row in r] for r in rows]
 

@@ -53,8 +53,8 @@ class DecodeKind(Kind):
     def item(self, lm: LanguageModel, row: Mapping[str, Any]) -> Cloze:
         """The cloze of a row, one blank per word."""
         blanks = row.get("blanks") or None
-        given = self.blanks if blanks is None else field_value("blanks", blanks)
-        return one_blank_for_each(read_text(lm, row.get("text"), given))[0]
+        places = self.blanks if blanks is None else field_value("blanks", blanks)
+        return one_blank_for_each(read_text(lm, row.get("text"), places))[0]
 
     def work(self, lm: LanguageModel, item: Cloze) -> Work | None:
         """At most one forward pass per blank; where dependence is measured, it is not estimated."""

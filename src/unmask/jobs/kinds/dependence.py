@@ -90,12 +90,12 @@ class DependenceKind(Kind):
 
     def run(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> list[list[dict[str, Any]]]:
         """One row per pair of places."""
-        return [self.rows_of(one) for one in self.maps(lm, items)]
+        return [self.rows_of(pairs) for pairs in self.maps(lm, items)]
 
     def maps(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> Iterator[DependenceMap]:
         """The map of every text, in their order."""
         maps = dependence_maps(lm.model, items, self._options(lm), self.settings, name=lm.name)
-        return (one.corrected() if self.corrected else one for one in maps)
+        return (pairs.corrected() if self.corrected else pairs for pairs in maps)
 
     def rows_of(self, dependence_map: DependenceMap) -> list[dict[str, Any]]:
         """A row per pair; of a text without a tree one, with the reason."""

@@ -97,7 +97,7 @@ class PairsKind(Kind):
 
     @property
     def runs_alone(self) -> bool:
-        """Whether items by tables, which share no forward passes, are among them."""
+        """True if items by tables, which share no forward passes, are among them."""
         return not set(self.constructions) <= set(WITHOUT_TABLES)
 
     @property

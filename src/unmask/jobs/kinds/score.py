@@ -46,12 +46,12 @@ class ScoreKind(Kind):
 
     @property
     def is_pairs(self) -> bool:
-        """Whether two texts are compared."""
+        """True if two texts are compared."""
         return len(self.columns) == 2
 
     @property
     def unit(self) -> str:
-        """What the numbers are in."""
+        """Unit of the scores: nats or bits."""
         return "bits" if self.base_two else "nats"
 
     @property
@@ -75,11 +75,11 @@ class ScoreKind(Kind):
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each text, or of both."""
         items: list[Any] = [self._texts(row) for row in rows]
-        good = [one for one in items if not isinstance(one, Reason)]
+        good = [texts for texts in items if not isinstance(texts, Reason)]
         read = iter(tokenised_or_reasons(lm, [text for texts in good for text in texts]))
-        for number, one in enumerate(items):
-            if not isinstance(one, Reason):
-                tokens = [next(read) for _ in one]
+        for number, texts in enumerate(items):
+            if not isinstance(texts, Reason):
+                tokens = [next(read) for _ in texts]
                 why = next((text for text in tokens if isinstance(text, str)), None)
                 items[number] = tuple(tokens) if why is None else Reason(why)
         return items
@@ -123,7 +123,7 @@ class ScoreKind(Kind):
         if method == "unmasking":
             options["order"] = self.order
         if not self.is_pairs:
-            return scoring.score_texts(lm, [one for (one,) in items], **options)
+            return scoring.score_texts(lm, [text for (text,) in items], **options)
         pairs = [(first, second) for first, second in items]
         return scoring.log_ratios(lm, pairs, orders=self.orders, **options)
 
@@ -138,8 +138,8 @@ class ScoreKind(Kind):
     def _row(self, method: str, numbers: Row) -> dict[str, Any]:
         order = self.order if method == "unmasking" else None
         columns = {"method": method, "order": order, "unit": self.unit, "model": self.model_name}
-        own = {**numbers, **columns}
-        return {name: own.get(name.removeprefix(self.prefix)) for name in self.output_columns}
+        values = {**numbers, **columns}
+        return {name: values.get(name.removeprefix(self.prefix)) for name in self.output_columns}
 
     @property
     def title(self) -> str:
@@ -148,11 +148,11 @@ class ScoreKind(Kind):
 
     def work(self, lm: LanguageModel, item: tuple[TokenisedText, ...]) -> Work:
         """By most methods a forward pass per token."""
-        passes = sum(len(one.places) for one in item)
-        by_path = self.orders * max(len(one.places) for one in item)
+        passes = sum(len(text.places) for text in item)
+        by_path = self.orders * max(len(text.places) for text in item)
         special = {"hcb-path": by_path, "elbo": self.draws * len(item)}
         each = [special.get(method, passes) for method in self.methods]
-        tokens = max(len(one.ids) for one in item)
+        tokens = max(len(text.ids) for text in item)
         return Work(sum(each), tokens, "hcb-path" in self.methods)
 
     def all_failed_message(self, counts: Counts) -> str:
@@ -163,7 +163,7 @@ class ScoreKind(Kind):
         return f"none of the {what}: {counts['without'][self.methods[0]]['example']}"
 
     def count(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Counts:
-        """How many have no number by a method, and which text of each pair won."""
+        """The number of rows without a number, by method, and the text of each pair that won."""
         counts = counted(len(rows))
         for source, answers in zip(rows, results, strict=True):
             # BLiMP writes one of its fields in two ways
