@@ -1,6 +1,5 @@
 """`unmask evaluate` and `unmask report` on a tiny BERT: what they write, say and refuse."""
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -124,8 +123,6 @@ def test_a_failed_example_is_recorded_tried_again_and_counted(
     for table in ("results", "differences", "distance"):
         said = report(tmp_path / "run", "--table", table)
         assert "1 examples failed, 1 of them with: RuntimeError" in said
-    values = json.loads(report(tmp_path / "run", "--output-format", "json"))
-    assert values["config"]["runs"][0]["examples_failed"] == 1
     code, _, _ = run(tmp_path / "run", *arguments)
     assert code == 0
     assert not any(row.failed for row in read_run(tmp_path / "run").rows)

@@ -39,5 +39,5 @@ def test_every_batch_and_every_pass_is_told() -> None:
 def test_scores_of_many_texts_are_told() -> None:
     heard: list[unmask.Progress] = []
     settings = unmask.Settings(batch_size=2, progress=heard.append)
-    toy().log_prob(["t1 [MASK] [MASK]"] * 3, [("t1", "t2")] * 3, method="orders", settings=settings)
+    toy().pairs([("t1 [MASK] [MASK]", "t1", "t2")] * 3, settings=settings)
     assert heard[-1] == unmask.Progress("orders", 9, 9, "row")

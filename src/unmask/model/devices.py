@@ -20,6 +20,10 @@ def kind_of(device: torch.device) -> Literal["cpu", "gpu", "other"]:
     return "gpu" if device.type in _GPUS else "other"
 
 
+# names that torch knows; its own list has two dozen
+USUAL_NAMES = "a GPU is 'cuda', or 'mps' on a Mac"
+
+
 def is_gpu(device: torch.device) -> bool:
     """True for a GPU."""
     return kind_of(device) == "gpu"

@@ -19,7 +19,7 @@ import torch
 from unmask.arguments import whole_number
 from unmask.errors import ModelError, UnmaskError
 from unmask.model.checkpoint import Checkpoint
-from unmask.model.devices import available_devices, default_device
+from unmask.model.devices import USUAL_NAMES, available_devices, default_device
 from unmask.model.hugging_face import HuggingFaceMaskedLM, input_size
 from unmask.model.passes import Replaced, run_pass
 from unmask.printable import printable, quoted
@@ -310,7 +310,7 @@ def _device(device: str | torch.device | None) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         # torch lists two dozen backends where it does not know the name
         is_name = "Expected one of" in str(error)
-        why = "a GPU is 'cuda', or 'mps' on a Mac" if is_name else _reason(error)
+        why = USUAL_NAMES if is_name else _reason(error)
         raise ModelError(
             f"no device {quoted(str(device))} here ({why}); use "
             + " or ".join(map(quoted, available_devices()))
