@@ -72,8 +72,9 @@ def test_the_page_of_sketches_is_made_of_its_rows() -> None:
     words = " ".join(page.read_text(encoding="utf-8").split())
     assert f"hold {min(english)} to {max(english)} of 100 exact numbers in English" in words
     assert f"is {min(chinese)} to {max(chinese)}." in words
-    missing = [int(line[4]) for line in shown["missing"] if "before" not in line[0]]
-    assert ("no likely fill was missing" in words) == (sum(missing) == 0)
+    missing = [int(line[5]) for line in shown["missing"] if "before" not in line[0]]
+    none = "no fill with a probability of 0.02 or more was missing" in words
+    assert none == (sum(missing) == 0)
 
 
 def test_enough_examples_were_measured() -> None:
