@@ -1,6 +1,6 @@
 """The transformers pipeline `joint-fill-mask`: fill-mask, with blanks filled together.
 
-Importing this module, or `JointFillMaskPipeline` from `unmask`, registers the task.
+Importing this module registers the task.
 """
 
 from typing import Any
