@@ -1,4 +1,4 @@
-"""The tables of docs/results/beyond-the-paper.md: the default chosen on dev, judged on test pairs.
+"""The tables of docs/results/which-joint.md: the default chosen on dev, judged on test pairs.
 
 python runs/beyond_the_paper.py docs/results/table1-*/ [--output FILE]
 python runs/beyond_the_paper.py docs/results/table1-MODEL --guide docs/concepts/which-joint.md
@@ -293,7 +293,7 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--default", default="log-pool")
     parser.add_argument("--guide", type=Path)
-    parser.add_argument("--output", type=Path, default=Path("docs/results/beyond-the-paper.md"))
+    parser.add_argument("--output", type=Path, default=Path("docs/results/which-joint.md"))
     options = parser.parse_args()
     if options.guide:
         rows = by_mask(read_run(options.folders[0] / "snli"), {*PASSES, *OTHERS})

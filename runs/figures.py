@@ -73,7 +73,7 @@ def intervals(panel: Any, rows: Sequence[Row], head: str, places: Any, colour: s
 
 def forest() -> "Figure":
     """Every construction minus the default in P-NLL, on test pairs."""
-    rows = read("beyond-the-paper-judgement")
+    rows = read("which-joint-judgement")
     figure, panels = blank(6.2, 4.4, 2, width_ratios=(3, 2))
     kinds = dict.fromkeys(row["section"] for row in rows)
     groups = {}

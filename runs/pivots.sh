@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# HCB under many pivots on masked pairs of SNLI, and the CSV files of docs/results/what-holds-here.md.
+# HCB under many pivots on masked pairs of SNLI, and the CSV files of docs/results/replication.md.
 #
 #   UNMASK_TEST_ASSETS=DIR runs/pivots.sh [EXAMPLES]
 #
@@ -19,4 +19,4 @@ mkdir -p runs/rows
     --corpus "$assets/data/snli/test.jsonl" --limit "$examples" --output "$rows"
 cp "$rows" docs/results/pivots.jsonl
 "$python" runs/pivots_report.py --rows docs/results/pivots.jsonl \
-    --joints docs/results/better-joints.jsonl --output docs/results/what-holds-here.md
+    --joints docs/results/better-joints.jsonl --output docs/results/replication.md

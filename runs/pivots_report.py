@@ -1,4 +1,4 @@
-"""Renew the CSV file of HCB's pivots, of docs/results/what-holds-here.md, from measured rows.
+"""Renew the CSV file of HCB's pivots, of docs/results/replication.md, from measured rows.
 
     python runs/pivots_report.py --rows pivots.jsonl --joints better-joints.jsonl --output FILE
 
@@ -206,7 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The page on HCB's pivot from measured rows.")
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--joints", type=Path, help="rows of other constructions, same model")
-    parser.add_argument("--output", type=Path, default=Path("docs/results/what-holds-here.md"))
+    parser.add_argument("--output", type=Path, default=Path("docs/results/replication.md"))
     run(parser.parse_args())
 
 

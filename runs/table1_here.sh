@@ -102,7 +102,7 @@ mv "$new" "$published"
 chmod 755 "$published"
 rmdir "$temporary"
 "$python" runs/table1_here_report.py "$results"/table1-*/ --output "$results/table1.md"
-"$python" runs/beyond_the_paper.py "$results"/table1-*/ --output "$results/beyond-the-paper.md"
+"$python" runs/beyond_the_paper.py "$results"/table1-*/ --output "$results/which-joint.md"
 shopt -s nullglob
 "$python" runs/side_by_side.py "$results"/table1-*/ "$results"/other-languages/*/ \
     --output "$results/table1.md"

@@ -1,4 +1,4 @@
-"""The tables of docs/results/what-holds-here.md: which findings of the paper hold, and why.
+"""The tables of docs/results/replication.md: which findings of the paper hold, and why.
 
     python runs/what_holds.py
 
@@ -19,7 +19,7 @@ from table1_here_report import CLAIMS, NAMES, Claim, in_the_paper, less
 from unmask.evaluation.reports.tables import FEWEST
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-PAGE = RESULTS / "what-holds-here.md"
+PAGE = RESULTS / "replication.md"
 VERDICTS = ("yes", "no", "not seen", "undecided")
 
 

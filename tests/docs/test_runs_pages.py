@@ -20,7 +20,7 @@ import marked_page  # noqa: E402
 import pivots_report  # noqa: E402
 import unmasking as unmasking_run  # noqa: E402
 
-VERDICTS = ROOT / "docs" / "results" / "what-holds-here.md"
+VERDICTS = ROOT / "docs" / "results" / "replication.md"
 
 
 def table(lines: list[str], first: str) -> dict[str, list[str]]:

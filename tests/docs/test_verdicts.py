@@ -25,7 +25,7 @@ def words(page: Path) -> str:
 
 
 README = words(ROOT / "README.md")
-VERDICTS = words(RESULTS / "what-holds-here.md")
+VERDICTS = words(RESULTS / "replication.md")
 
 
 def table(name: str) -> list[dict[str, str]]:
@@ -58,13 +58,13 @@ def test_what_hcb_loses() -> None:
     )
     assert f"Over {len(rows)} settings" in VERDICTS
     assert f"with HCB's loss against AG is {spearmanr(moved, lost).statistic:.2f}" in VERDICTS
-    (row, *_) = table("what-holds-here-hcb-contexts-contiguous")
+    (row, *_) = table("replication-hcb-contexts-contiguous")
     more = float(row["the vocabulary minus K = 4,096"])
     assert f"add only {more:.2f} nats to HCB's loss ({row['pairs']} pairs" in VERDICTS
 
 
 def test_the_pivot() -> None:
-    rows = table("what-holds-here-pivots")
+    rows = table("replication-pivots")
     low, high = sorted(float(row["moved within an example"]) for row in rows)
     assert VERDICTS.count(f"move by {low:.1f} to {high:.1f} nats") == 2
     assert {row["better"] for row in rows} == {"none"}
@@ -82,7 +82,7 @@ def test_the_casino() -> None:
     (paper,) = {
         (float(a["paper, about"]) * float(b["paper, about"]))
         / (float(c["paper, about"]) * float(d["paper, about"]))
-        for c, d, a, b in [table("what-holds-here-casino")[:4]]
+        for c, d, a, b in [table("replication-casino")[:4]]
     }
     assert f'"man was" {paper:,.0f} times likelier' in VERDICTS
     masses = text["masses"]

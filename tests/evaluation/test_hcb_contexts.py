@@ -99,7 +99,7 @@ def test_the_sample_stands_for_the_other_contexts(
 @pytest.mark.slow
 def test_the_page_is_made_of_its_rows_and_they_are_those_of_table_1() -> None:
     rows = hcb_contexts.read(RESULTS / "hcb-contexts.jsonl")
-    page, tables = RESULTS / "what-holds-here.md", hcb_contexts.tables(rows)
+    page, tables = RESULTS / "replication.md", hcb_contexts.tables(rows)
     assert marked_page.stale(marked_page.made(page, {}, tables)) == []
     # of the pairs with all heads: what tokens beyond the likeliest 4,096 add
     first = tables["hcb-contexts-contiguous"][2].split(" | ")

@@ -116,7 +116,7 @@ MODELS = sorted(RESULTS.glob("table1-*/"))
 
 
 TABLE1_PAGE = RESULTS / "table1.md"
-WHICH_JOINT = RESULTS / "beyond-the-paper.md"
+WHICH_JOINT = RESULTS / "which-joint.md"
 
 
 @pytest.mark.slow
@@ -184,7 +184,7 @@ def test_the_models_side_by_side_are_made_of_their_rows() -> None:
     lost = tables["what-hcb-loses"]
     assert sum("the paper: " in line for line in lost) == 8
     assert any(f"| contiguous | 4.014 | {math.log(589.02 / 21.59):+.3f} |" in line for line in lost)
-    verdicts = " ".join((RESULTS / "what-holds-here.md").read_text(encoding="utf-8").split())
+    verdicts = " ".join((RESULTS / "replication.md").read_text(encoding="utf-8").split())
     assert f"HCB's loss against AG is {lost[-1].split()[-2]}" in verdicts
     with (RESULTS / "tables" / "table1-numbers.csv").open(encoding="utf-8", newline="") as file:
         numbers = list(csv.reader(file))

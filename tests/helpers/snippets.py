@@ -22,8 +22,8 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 ROOT = Path(__file__).parents[2]
-# results and decisions tell what was; the reference is made from docstrings and help
-OTHERWISE = ("results", "decisions", "reference", "tutorials")
+# results and decisions say what was; the reference is made from docstrings and help
+OTHERWISE = ("results", "dev", "reference", "tutorials")
 # programs that run another
 WRAPPERS = ("srun", "ray")
 FENCE = re.compile(r"^( *)```([^\n`]*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
