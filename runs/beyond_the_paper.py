@@ -1,11 +1,9 @@
 """The tables of docs/results/which-joint.md: the default chosen on dev, judged on test pairs.
 
 python runs/beyond_the_paper.py docs/results/table1-*/ [--output FILE]
-python runs/beyond_the_paper.py docs/results/table1-MODEL --guide docs/concepts/which-joint.md
 
 The folders are those that runs/table1_here.sh published, one per model: a dev run with every
 construction, exact, and test runs with every one or, sketched, with those that can be estimated.
-The second command makes the table of the guide instead of the page.
 """
 
 import argparse
@@ -37,7 +35,6 @@ OTHERS = {"hcb": "V + 2", "mrf": "2V", "mrf-logit": "2V", "mlm": "1"}
 # near each other on most pairs: where they differ, J is to show it
 NEAR = ("log-pool", "ag", "orders")
 METRICS = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL", "gold_kl": "G-KL", "all_kl": "A-KL"}
-MARKS = ("<!-- figures: runs/beyond_the_paper.py -->", "<!-- end of figures -->")
 
 ByMask = dict[str, dict[str, list[ResultRow]]]
 Numbers = NDArray[np.float64]
@@ -144,7 +141,7 @@ def judgement(rows: ByMask, default: str) -> Iterator[str]:
 
 def verdict_lines(devs: Sequence[ByMask]) -> Iterator[str]:
     """What the plain words of J stand for: how far constructions differ on a pair."""
-    yield "| words for J | pairs | spread of log p, mean | median | 90% below | largest |"
+    yield "| words for J | pairs | mean spread | median | 90% below | largest |"
     yield "|---|---|---|---|---|---|"
     spreads: dict[str, list[float]] = {}
     sentences: dict[str, list[str]] = {}
@@ -155,7 +152,8 @@ def verdict_lines(devs: Sequence[ByMask]) -> Iterator[str]:
     for words, found in spreads.items():
         (mean,) = means([found], sentences[words], DEFAULT)
         yield (
-            f"| {words} | {len(found)} | {mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
+            f"| {words.split(':')[0]} | {len(found)}"
+            f" | {mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
             f" | {np.median(found):.3f} | {np.percentile(found, 90):.3f} | {max(found):.2f} |"
         )
 
@@ -217,9 +215,9 @@ def _ranks(values: Numbers) -> Numbers:
     return shared
 
 
-def guide_lines(rows: ByMask, default: str) -> Iterator[str]:
-    """The figures that a choice rests on, in one table."""
-    heads = [f"P-NLL minus `mlm`, {mask}" for mask in rows] + [f"G-KL, {mask}" for mask in rows]
+def figure_lines(rows: ByMask, default: str) -> Iterator[str]:
+    """P-NLL and G-KL of every construction, with its forward passes."""
+    heads = [f"P-NLL, {mask}" for mask in rows] + [f"G-KL, {mask}" for mask in rows]
     yield f"| construction | forward passes | {' | '.join(heads)} |"
     yield "|---" * (2 + len(heads)) + "|"
     for name, passes in (PASSES | OTHERS).items():
@@ -241,12 +239,15 @@ def about(run: EvaluationRun, rows: ByMask) -> str:
     return f"{markdown(corpus)}: {counts} pairs, {markdown(model)}, {exactly}"
 
 
-def blocks(models: Sequence[Model]) -> dict[str, list[str]]:
+def blocks(models: Sequence[Model], default: str = "log-pool") -> dict[str, list[str]]:
     """The tables that the page shows."""
     devs = [one.dev for one in models if one.dev]
     if not devs:
         raise UnmaskError("no folder has a run snli-dev to choose on")
+    tests = [run for one in models for run in one.tests]
+    exact = next(run for run in tests if not any(row.sketched for row in run.rows))
     return {
+        "figures": list(figure_lines(by_mask(exact, {*PASSES, *OTHERS}), default)),
         "words of J": list(verdict_lines(devs)),
         "what J predicts": list(predicting_lines(models)),
     }
@@ -280,30 +281,16 @@ def compared(models: Sequence[Model], default: str) -> int:
     return sum(len(PASSES.keys() & by.keys() - {default}) for rows in runs for by in rows.values())
 
 
-def with_figures(guide: str, lines: Sequence[str]) -> str:
-    """The guide with the table between its two marks made anew."""
-    before, rest = guide.split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
-    return before + "\n".join([MARKS[0], *lines, MARKS[1]]) + after
-
-
 @in_one_line
 def main() -> None:
     parser = argparse.ArgumentParser(description="The default, chosen on dev and judged on test.")
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--default", default="log-pool")
-    parser.add_argument("--guide", type=Path)
     parser.add_argument("--output", type=Path, default=Path("docs/results/which-joint.md"))
     options = parser.parse_args()
-    if options.guide:
-        rows = by_mask(read_run(options.folders[0] / "snli"), {*PASSES, *OTHERS})
-        lines = list(guide_lines(rows, options.default))
-        guide = with_figures(options.guide.read_text("utf-8"), lines)
-        options.guide.write_text(guide, encoding="utf-8")
-    else:
-        models = read(options.folders)
-        given = (blocks(models), tables(models, options.default))
-        marked_page.write_blocks(options.output, *given)
+    models = read(options.folders)
+    given = (blocks(models), tables(models, options.default))
+    marked_page.write_blocks(options.output, *given)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def test_every_formula_is_made() -> None:
 @pytest.mark.slow
 def test_the_pages_about_joints_have_formulas() -> None:
     named = {page.stem for page in of_all_pages()}
-    assert {"what-is-a-joint", "which-joint", "several-blanks", "the-paper", "trust"} <= named
+    assert {"what-is-a-joint", "several-blanks", "the-paper", "trust"} <= named
     assert "glossary" in named
 
 

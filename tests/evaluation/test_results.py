@@ -41,15 +41,6 @@ def rows(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (RESULTS / name).read_text("utf-8").splitlines()]
 
 
-@pytest.mark.slow
-def test_the_guide_has_the_same_figures() -> None:
-    guide = (ROOT / "docs" / "concepts" / "which-joint.md").read_text(encoding="utf-8")
-    lines = beyond_the_paper.guide_lines(
-        beyond_the_paper.by_mask(read_run(TABLE1 / "snli"), ["log-pool"]), "log-pool"
-    )
-    assert beyond_the_paper.with_figures(guide, list(lines)) == guide
-
-
 def test_rows_carry_ids_and_no_text() -> None:
     for row in rows("better-joints.jsonl"):
         assert row["id"].endswith(("/premise", "/hypothesis"))

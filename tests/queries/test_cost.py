@@ -244,15 +244,15 @@ def test_the_cost_of_bad_options_is_refused_as_the_work_is() -> None:
     assert in_capitals.forward_passes == V + 1
 
 
-def test_costs_are_those_of_the_guide() -> None:
-    guide = Path(__file__).parents[2] / "docs" / "concepts" / "which-joint.md"
+def test_costs_are_those_of_the_page() -> None:
+    page = Path(__file__).parents[2] / "docs" / "results" / "which-joint.md"
     line = (
         r"^\| ([\w-]+)(?: \(the default\))? \| (?:(\d*)(V)(?: \+ )?)?(\d*)(?: per pair)? \| [*0+-]"
     )
     costs = {
         name: (int(times or 1) * 5000 if tables else 0) + int(more or 0)
         for name, times, tables, more in re.findall(
-            line, guide.read_text(encoding="utf-8"), re.MULTILINE
+            line, page.read_text(encoding="utf-8"), re.MULTILINE
         )
     }
     assert costs.keys() == unmask.CONSTRUCTIONS.keys()
