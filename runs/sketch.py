@@ -29,7 +29,7 @@ import torch
 import unmask
 from unmask.constructions import construct
 from unmask.evaluation.masks import MASKS, examples
-from unmask.joints.sketched import spread
+from unmask.joints.sketched import Estimated, spread
 from unmask.queries.sketched import precise_joints
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.settings import Sketch
@@ -150,13 +150,13 @@ def compared(joint: unmask.Joint, truth: Row) -> dict[str, list[list[float]]]:
 def errors_of(joint: unmask.Joint, exact: list[list[float]]) -> list[list[float]]:
     """Of fills and their exact log-probabilities: the error, and the stated one."""
     errors = []
-    assert joint._sketch is not None
+    assert isinstance(joint.engine, Estimated)
     for *numbers, log_p in exact:
         tokens = dict(enumerate(map(int, numbers)))
         # what standard_error computes replicate by replicate, for all of them at once
-        held, places = joint._sketch.at(joint, tokens)
-        assert held._sketch is not None
-        log_probs = held._sketch.log_probs(torch.tensor([list(places.values())]))[:, 0]
+        at = {blank: axis.index(tokens[blank]) for blank, axis in enumerate(joint.engine.whole)}
+        engine, places = joint.engine.at(at)
+        log_probs = engine.log_probs(torch.tensor([list(places.values())]))[:, 0]
         errors.append([_short(float(log_probs[0]) - log_p), _short(float(spread(log_probs)))])
     return errors
 

@@ -17,7 +17,7 @@ from unmask import Sketch
 from unmask.cli import main
 from unmask.constructions.needs import Needs
 from unmask.jobs.kinds.fill import FillKind
-from unmask.joints.form_engine import FormEngine
+from unmask.joints.form_engine import streamed
 from unmask.joints.forms import Product
 from unmask.queries.dependence import jacobian
 from unmask.records.corpora import CorpusSpec, read_corpus
@@ -44,7 +44,7 @@ def lm(folder: str) -> unmask.LanguageModel:
 def test_factors_of_a_form_are_added_where_they_are() -> None:
     factors = torch.zeros(3, 1, device="meta"), torch.zeros(1, 3, device="meta")
     logits = DenseLogits(torch.zeros(3, 3))
-    engine = FormEngine(Product((0.0, 0.0), factors), PairTables.from_logits(logits, logits))
+    engine = streamed(Product((0.0, 0.0), factors), PairTables.from_logits(logits, logits))
     assert [log.device.type for log in engine.log_marginals] == ["meta", "meta"]
 
 

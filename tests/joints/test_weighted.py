@@ -6,38 +6,37 @@ import pytest
 import torch
 from sketch_tables import clustered, tables_of
 
-from unmask.errors import MethodError
 from unmask.joints.forms import Form, Product, Sum
-from unmask.joints.weighted import Weighted
-from unmask.tables.sampled import Sampled
+from unmask.joints.sketched import Sketched, missing_entropies
+from unmask.tables.law import Factors
 from unmask.tables.sketch import SketchedPair
 
 REPLICATES = 4
 
 
 @pytest.fixture(scope="module")
-def sampled() -> Sampled:
+def pair() -> SketchedPair:
     pair = SketchedPair(tables_of(clustered(300, 4), noise=0.3), replicates=REPLICATES)
     pair.grow(60)
     assert all(side.tail.any() for side in pair.sides)
-    return pair.sampled()
+    return pair
 
 
-def product(*log_others: torch.Tensor) -> Form:
+def product(log_others: Factors, _: object) -> Form:
     return Product((0.5, 0.5), tuple(log / 2 for log in log_others))
 
 
-def mixture(*log_others: torch.Tensor) -> Form:
+def mixture(log_others: Factors, _: object) -> Form:
     return Sum(tuple(log - math.log(2) for log in log_others))
 
 
 @pytest.mark.parametrize("form", [product, mixture])
-def test_entropies_are_those_of_the_cells(form, sampled):
-    log_a, log_b = (masses.log() for masses in sampled.masses)
-    weighted = Weighted(form(log_b[:, None], log_a[:, :, None]), sampled)
-    assert weighted.entropies.shape == (3, 1 + REPLICATES)
-    for number in range(1 + REPLICATES):
-        scores = weighted.scores(number)
+def test_entropies_are_those_of_the_cells(form, pair):
+    joint, sampled = Sketched(pair, form), pair.sampled()
+    entropies = joint.entropies - missing_entropies(sampled, pair.entropies)
+    assert entropies.shape == (3, 1 + REPLICATES)
+    for number, replicate in enumerate([joint, *joint.replicates()]):
+        scores = replicate.scores(slice(None))
         p = (scores - scores.flatten().logsumexp(dim=0)).exp()
         # a token of the tail stands for as many as it weighs, and each has its share of the mass
         tokens = [log[number] for log in sampled.log_weights]
@@ -45,11 +44,5 @@ def test_entropies_are_those_of_the_cells(form, sampled):
         blanks = [(m * (log_w - m.log())).sum() for m, log_w in zip(alone, tokens, strict=True)]
         both = (p * (tokens[0][:, None] + tokens[1] - p.log())).sum()
         torch.testing.assert_close(
-            weighted.entropies[:, number], torch.stack([*blanks, both]), rtol=1e-9, atol=0
+            entropies[:, number], torch.stack([*blanks, both]), rtol=1e-9, atol=0
         )
-
-
-def test_a_form_that_does_not_cover_its_blanks_is_rejected(sampled):
-    log_a = sampled.masses[0].log()[:, :, None]
-    with pytest.raises(MethodError, match="depends on blank 1, and no table is read"):
-        Weighted(Product((0.0, 0.0), (log_a,)), sampled).is_independent()

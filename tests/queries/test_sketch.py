@@ -101,7 +101,7 @@ def test_a_sketch_is_freed_with_its_joint():
     tables = tables_of(clustered(300, 4))
     joint = sketched(tables, Sketch(precision=None, max_passes=201))
     joint.standard_errors()
-    replicate = weakref.ref(next(iter(joint._sketch.replicates())))
+    replicate = weakref.ref(next(iter(joint.engine.replicates())))
     gc.disable()
     try:
         del joint
@@ -124,7 +124,7 @@ def test_numbers_hang_together():
     assert joint.pmi(a, b) == pytest.approx(fill.log_prob - apart, abs=1e-9)
     # the masses of what its tokens stand for sum to one
     log_rows = joint.log_rows(slice(None))
-    w_a, w_b = (axis.log_weights for axis in joint.supports)
+    w_a, w_b = (weights[0] for weights in joint.engine.every_log_weights)
     total = torch.logsumexp((log_rows + w_a[:, None] + w_b).flatten(), dim=0)
     assert float(total) == pytest.approx(0.0, abs=1e-9)
     assert joint.marginal(0).top(1)[0].error > 0
@@ -366,14 +366,12 @@ def test_small_alphabets_and_candidates_stay_exact(large):
 @pytest.mark.parametrize("method", ["mlm", "orders", "log-pool"])
 def test_the_tokens_of_a_sketch_as_candidates_stand_for_themselves(large, by_default, method):
     axes = by_default.supports
-    assert any(axis.log_weights.any() for axis in axes)
     exact = large.joint(
         TEXT, method=method, support={b: axis.ids.tolist() for b, axis in enumerate(axes)}
     )
     found = large.joint(TEXT, method=method, support=dict(enumerate(axes)))
     assert float(found.log_rows(slice(None)).exp().sum()) == pytest.approx(1.0)
     assert found.top(1)[0].log_prob == pytest.approx(exact.top(1)[0].log_prob, abs=1e-9)
-    assert large.tables(TEXT, support=axes[0]).supports[0].log_weights is None
 
 
 @pytest.mark.slow

@@ -10,8 +10,8 @@ from sketch_tables import clustered, tables_of
 from unmask.constructions.incompatibility import agreement
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Sum
-from unmask.joints.joint import Joint
-from unmask.joints.weighted import missing_entropies
+from unmask.joints.sketched import Sketched, missing_entropies
+from unmask.tables.law import Factors
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.sampled import Sampled, stationary
 from unmask.tables.sketch import SketchedPair
@@ -93,25 +93,26 @@ def test_with_every_context_nothing_is_missing(noise):
     assert missing_entropies(sampled, pair.entropies).abs().max() < 1e-5
 
 
-def of_factorisations(tables: PairTables) -> Joint:
+def halved(log_others: Factors, _: object = None) -> Sum:
     """The mean of q(a | b) r_b and q(b | a) r_a, whose entropies rows estimate."""
-    form = Sum(tuple(log - math.log(2) for log in stationary_law(tables).log_others))
-    return form_joint(form, tables, method="factorisations", diagnostics={})
+    return Sum(tuple(log - math.log(2) for log in log_others))
 
 
 @pytest.mark.slow
 def test_entropy_and_information_are_nearer_with_whole_rows():
     tables = tables_of(clustered(SIZE, 3), noise=0.3)
-    exact = of_factorisations(tables)
+    form = halved(stationary_law(tables).log_others)
+    exact = form_joint(form, tables, method="factorisations", diagnostics={})
     of_cells, of_rows = [], []
     for seed in range(8):
         pair = grown(tables, 60, seed)
-        joint = of_factorisations(pair.tables())
-        first, second, both = missing_entropies(pair.sampled(), pair.entropies)[:, 0]
-        entropy, information = joint.entropy(), joint.mutual_information()
+        joint = Sketched(pair, halved)
+        # of the first blank, of the second, and of both
+        more = missing_entropies(pair.sampled(), pair.entropies)[:, 0]
+        cells = joint.entropies[:, 0] - more
+        entropy, information = float(cells[2]), float(cells[0] + cells[1] - cells[2])
         of_cells.append((entropy - exact.entropy(), information - exact.mutual_information()))
-        more = both, first + second - both
-        of_rows.append(np.add(of_cells[-1], more))
+        of_rows.append(np.add(of_cells[-1], (more[2], more[0] + more[1] - more[2])))
     squares = [np.square(errors).mean(axis=0) for errors in (of_rows, of_cells)]
     assert (np.sqrt(squares[0]) < 0.6 * np.sqrt(squares[1])).all()
 

@@ -1,5 +1,7 @@
 """The geometric mean of the factorisations at the stationary law of pseudo-Gibbs sampling."""
 
+from collections.abc import Callable
+
 from unmask.constructions.construction import Construction
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Product
@@ -27,9 +29,13 @@ def _form(log_others: Factors) -> Product:
     return Product((1 / blanks,) * blanks, tuple(log / blanks for log in log_others))
 
 
+def _sketched(law: Factors, _: Callable[[], Factors]) -> Product:
+    return _form(law)
+
+
 LOG_POOL = Construction(
     log_pool,
     "a fill must be likely whichever blank is drawn last",
-    sketched=lambda law, masked: _form(law),
+    sketched=_sketched,
     unsketched="",
 )

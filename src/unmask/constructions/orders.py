@@ -1,7 +1,7 @@
 """All orders of filling the blanks one after another, averaged."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 
@@ -73,10 +73,10 @@ def _is_arithmetic(options: Given) -> bool:
     return options.get("mean", MEANS[0]) == MEANS[0]
 
 
-def _sketched(law: Factors, masked: Factors, *, mean: str = MEANS[0]) -> Form:
+def _sketched(_: Factors, masked: Callable[[], Factors], *, mean: str = MEANS[0]) -> Form:
     if mean == "geometric":
-        return Product((0.5, 0.5), tuple(log / 2 for log in masked))
-    return Sum(tuple(log - math.log(2) for log in masked))
+        return Product((0.5, 0.5), tuple(log / 2 for log in masked()))
+    return Sum(tuple(log - math.log(2) for log in masked()))
 
 
 def _needs(shape: tuple[int, ...], options: Given) -> Needs:

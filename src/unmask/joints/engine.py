@@ -1,22 +1,23 @@
 """The source of a joint's numbers. An engine knows places on axes, nothing of tokens.
 
 `Engine` reduces one primitive, the scores of some rows of the first axis over all of the others:
-the unnormalised log joint. Its subclasses know shorter ways, or need fewer rows of the model.
+the unnormalised log joint. Its subclasses know shorter ways, or need fewer rows of the model. So
+every question to a joint has one way down, whatever it was made of.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.errors import NumericsError
+from unmask.errors import NumericsError, SupportError
 from unmask.lazy import computed_once
 from unmask.logspace import draw, highest, log_sum_exp_by_column, log_zeros, row_blocks
+from unmask.printable import readable_bytes
 
 Scores = Callable[[slice], Tensor]
 Cell = tuple[int, ...]
@@ -35,19 +36,27 @@ class Engine:
         *,
         log_marginals: tuple[Tensor, ...] | None = None,
         independent: bool = False,
+        memory_limit: int | None = None,
     ) -> None:
-        """Scores of rows of the first axis over all of the others, and what is known of them."""
+        """Scores of rows of the first axis over all of the others, and what is known of them.
+
+        A sum over no blank makes a table, which must be within the memory limit if there is one.
+        """
         self.shape, self.device = tuple(shape), device
-        self.scores, self.independent = scores, independent
+        self.scores, self.independent, self._memory_limit = scores, independent, memory_limit
         if log_marginals is not None:
             self.log_marginals = log_marginals
 
     @classmethod
-    def of_table(cls, table: Float[Tensor, "..."], **known: Any) -> "Engine":
+    def of_table(cls, table: Float[Tensor, "..."]) -> "Engine":
         """An engine over a table of scores that is all there."""
         # not a lambda, which could not be pickled
         rows = partial(Tensor.__getitem__, table.double())
-        return cls(table.shape, rows, table.device, **known)
+        return cls(table.shape, rows, table.device)
+
+    def log_rows(self, rows: slice) -> Tensor:
+        """Log-probabilities of some rows of the first axis over all of the others."""
+        return self.scores(rows) - self.log_normalizer
 
     def scores_of(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
         """The scores of some cells; rows that they share are read once."""
@@ -118,6 +127,14 @@ class Engine:
                 drawn[k] = ((int(first[k]), *others), float(row[rest]))
         return [drawn[k] for k in range(n)]
 
+    def marginal(self, axes: Sequence[int]) -> "Engine":
+        """The law of some blanks, in their order."""
+        return Engine.of_table(self.log_marginal(axes) - self.log_normalizer)
+
+    def conditional(self, axis: int, places: Mapping[int, int]) -> "Engine":
+        """The law of one blank given places of others."""
+        return Engine.of_table(self.log_marginal([axis], places))
+
     def log_marginal(
         self, axes: Sequence[int], given: Mapping[int, int] | None = None
     ) -> Float[Tensor, "..."]:
@@ -127,6 +144,13 @@ class Engine:
         """
         if len(axes) == 1 and not given:
             return self.log_marginals[axes[0]]
+        needed, limit = 8 * math.prod(self.shape), self._memory_limit
+        if len(axes) == len(self.shape) and limit is not None and needed > limit:
+            raise SupportError(
+                f"marginal{tuple(axes)} makes a table of {' x '.join(map(str, self.shape))} cells, "
+                f"{readable_bytes(needed)}, above the memory limit of {readable_bytes(limit)}; "
+                f"raise the memory limit, or take marginal{tuple(sorted(axes))}, which makes none"
+            )
         ordered = sorted(axes)
         summed = tuple(axis for axis in range(len(self.shape)) if axis not in axes)
         total = log_zeros(*(self.shape[axis] for axis in ordered), device=self.device)

@@ -96,21 +96,14 @@ def fitted(form: Form, shape: Sequence[int], method: str) -> Form:
                 )
         if field.name != "powers":
             parts[field.name] = tuple(part.to(torch.float64) for part in values)
-    if isinstance(form, Product):
-        check_covers(form, shape, method)
+    if isinstance(form, Product) and not any(form.powers):
+        for blank, size in enumerate(shape):
+            if size > 1 and all(part.shape[blank] == 1 for part in form.log_factors):
+                raise MethodError(
+                    f"no factor of what {method} gave depends on blank {blank}, and no table is "
+                    "read; give a factor along each blank"
+                )
     return replace(form, **parts)
-
-
-def check_covers(product: Product, shape: Sequence[int], method: str) -> None:
-    """Raise for a product that reads no table and has no factor along some blank."""
-    for blank, size in enumerate(shape):
-        # from the end: the factors of a sketch have its weightings as a further first axis
-        flat = all(part.shape[blank - len(shape)] == 1 for part in product.log_factors)
-        if size > 1 and flat and not any(product.powers):
-            raise MethodError(
-                f"no factor of what {method} gave depends on blank {blank}, and no table is read; "
-                "give a factor along each blank"
-            )
 
 
 def _some(factor: Factor, rows: slice) -> Factor:

@@ -6,6 +6,7 @@ engine. Nothing here knows of models or tables, and nothing assumes two blanks.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, final
 
 import torch
@@ -13,12 +14,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.arguments import whole_number
-from unmask.errors import SupportError
+from unmask.errors import NumericsError, SupportError
 from unmask.joints.agreement import UNITS, Agreement
-from unmask.joints.engine import Engine, Scored, Scores, best_cells
+from unmask.joints.engine import Engine, Scored, Scores
 from unmask.joints.fill import Fill
-from unmask.joints.odds import FillIds, defined, fill_ids, interaction, log_odds
-from unmask.joints.sketched import Sketched, spread
+from unmask.joints.sketched import Estimated, spread
 from unmask.lazy import Guessable, to_pandas
 from unmask.printable import columns, printable, quoted
 from unmask.text.support import Support, Token, place_at_blank
@@ -26,6 +26,9 @@ from unmask.text.support import Support, Token, place_at_blank
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+# the token ids of a fill
+FillIds = tuple[int, ...]
 
 # fills are ranked for a few lines of text only where that takes well under a second
 _CELLS_RANKED_IN_TEXT = 2**25
@@ -44,7 +47,6 @@ class Joint(Guessable):
         method: Name of the construction.
         diagnostics: How the numbers were computed.
         agreement: A function that measures J when it is first asked for.
-        sketch: For a joint that is an estimate, what it was estimated from.
     Examples:
         >>> joint = lm.joint("Two [MASK] are [MASK].", support=20)
         >>> joint.top(2)
@@ -59,7 +61,6 @@ class Joint(Guessable):
         method: str = "given",
         diagnostics: Mapping[str, object] | None = None,
         agreement: Callable[[], Agreement | None] | None = None,
-        sketch: "Sketched[Joint] | None" = None,
     ) -> None:
         sizes = tuple(len(axis) for axis in supports)
         if not isinstance(engine, Engine):
@@ -68,8 +69,7 @@ class Joint(Guessable):
             raise SupportError(f"a table of shape {engine.shape} does not fit axes of {sizes}")
         self.engine = engine
         self.supports, self.method = supports, method
-        self._diagnostics = dict(diagnostics or {})
-        self._agreement, self._sketch = agreement, sketch
+        self._diagnostics, self._agreement = dict(diagnostics or {}), agreement
         self._ranked: dict[int, list[Fill]] = {}
 
     @classmethod
@@ -80,7 +80,6 @@ class Joint(Guessable):
         *,
         method: str = "given",
         diagnostics: Mapping[str, object] | None = None,
-        sketch: "Sketched[Joint] | None" = None,
     ) -> "Joint":
         """A joint from a table of unnormalised log-probabilities.
 
@@ -89,7 +88,6 @@ class Joint(Guessable):
             supports: The axis of each blank.
             method: Name of the construction.
             diagnostics: How the numbers were computed.
-            sketch: For a joint that is an estimate, what it was estimated from.
         Returns:
             The joint, normalised.
         Raises:
@@ -101,8 +99,7 @@ class Joint(Guessable):
             >>> round(unmask.Joint.from_scores(table, axes).mutual_information(base_two=True), 3)
             0.189
         """
-        engine = Engine.of_table(table)
-        return cls(engine, supports, method=method, diagnostics=diagnostics, sketch=sketch)
+        return cls(Engine.of_table(table), supports, method=method, diagnostics=diagnostics)
 
     def named(
         self,
@@ -128,7 +125,6 @@ class Joint(Guessable):
             method=method,
             diagnostics={**self._diagnostics, **(diagnostics or {})},
             agreement=agreement or self._agreement,
-            sketch=self._sketch,
         )
 
     @property
@@ -149,9 +145,7 @@ class Joint(Guessable):
             >>> joint.diagnostics["forward_passes"], joint.diagnostics["converged"]
             (93, True)
         """
-        sketched = {} if self._sketch is None else self._sketch.diagnostics()
-        facts = {**self._diagnostics, **self.engine.diagnostics(), **sketched}
-        return {"method": self.method, **facts}
+        return {"method": self.method, **self._diagnostics, **self.engine.diagnostics()}
 
     def is_sketched(self) -> bool:
         """True for an estimate, with error bars, from some contexts of a vocabulary.
@@ -162,7 +156,7 @@ class Joint(Guessable):
             >>> joint.is_sketched()
             False
         """
-        return self._sketch is not None
+        return isinstance(self.engine, Estimated)
 
     @property
     def log_normalizer(self) -> float:
@@ -193,11 +187,7 @@ class Joint(Guessable):
             >>> round(float(joint.log_rows(slice(None)).exp().sum()), 6)
             1.0
         """
-        log_p = self.engine.scores(rows) - self.engine.log_normalizer
-        for axis, weights in enumerate(self._log_weights()):
-            shape = [-1 if other == axis else 1 for other in range(log_p.ndim)]
-            log_p = log_p - (weights[rows] if axis == 0 else weights).reshape(shape)
-        return log_p
+        return self.engine.log_rows(rows)
 
     def log_prob(self, *tokens: Token) -> float:
         """The log-probability, in nats, that these tokens fill the blanks.
@@ -213,8 +203,7 @@ class Joint(Guessable):
             -3.72
         """
         joint, cell = self._at(tokens)
-        score = float(joint.engine.scores_of(torch.tensor([cell]))[0])
-        return joint._normalised([(cell, score)])[0][1]
+        return float(joint.engine.scores_of(torch.tensor([cell]))[0]) - joint.log_normalizer
 
     def standard_error(self, statistic: Callable[["Joint"], float]) -> float:
         """The standard error of a number estimated from a sketch, due to its sample of contexts.
@@ -228,9 +217,14 @@ class Joint(Guessable):
             >>> joint.standard_error(unmask.Joint.entropy)
             0.0
         """
-        if self._sketch is None:
+        if not isinstance(self.engine, Estimated):
             return 0.0
-        values = [statistic(self), *map(statistic, self._sketch.replicates())]
+        # a replicate becomes a joint here, for a function of joints
+        others = (
+            Joint(engine, self.supports, method=self.method, agreement=engine.agreement)
+            for engine in self.engine.replicates()
+        )
+        values = [statistic(self), *map(statistic, others)]
         return float(spread(torch.tensor(values, dtype=torch.float64)))
 
     def standard_errors(self) -> dict[str, float | None]:
@@ -243,8 +237,7 @@ class Joint(Guessable):
             >>> joint.standard_errors()
             {'entropy': 0.0, 'mutual_information': 0.0, 'incompatibility': 0.0}
         """
-        if self._sketch is not None and self._sketch.summaries is not None:
-            numbers = self._sketch.summaries()
+        if isinstance(self.engine, Estimated) and (numbers := self.engine.numbers()):
             return {name: float(spread(values)) for name, values in numbers.items()}
         return {
             "entropy": self.standard_error(Joint.entropy),
@@ -271,12 +264,9 @@ class Joint(Guessable):
         if axes == tuple(range(len(self.supports))):
             # nothing is summed out, so that no table need be made
             return self
-        scores = self.engine.log_marginal(axes) - self.log_normalizer
         supports = tuple(self.supports[axis] for axis in axes)
-        estimate = self._sketch and self._sketch.marginal(axes, lambda joint: joint.marginal(*axes))
-        return Joint.from_scores(
-            scores, supports, method=self.method, diagnostics=self._diagnostics, sketch=estimate
-        )
+        engine = self.engine.marginal(axes)
+        return Joint(engine, supports, method=self.method, diagnostics=self._diagnostics)
 
     def conditional(self, axis: int, *, given: Mapping[int, Token]) -> "Joint":
         """The distribution of one blank given tokens for others; the rest are summed out.
@@ -306,16 +296,8 @@ class Joint(Guessable):
         if not given:
             raise SupportError("a conditional needs given={axis: token}; without one use marginal")
         joint, places = self._placed(given)
-        estimate = joint._sketch and joint._sketch.conditional(
-            axis, places[1 - axis], lambda other: other.conditional(axis, given=given)
-        )
-        return Joint.from_scores(
-            joint.engine.log_marginal([axis], places),
-            (joint.supports[axis],),
-            method=self.method,
-            diagnostics=self._diagnostics,
-            sketch=estimate,
-        )
+        engine, support = joint.engine.conditional(axis, places), joint.supports[axis]
+        return Joint(engine, (support,), method=self.method, diagnostics=self._diagnostics)
 
     def top(self, n: int = 10) -> list[Fill]:
         """The likeliest fills, best first; ties go to the lower token index.
@@ -333,13 +315,7 @@ class Joint(Guessable):
         if (whole_number(n) or 0) < 1:
             raise SupportError(f"top takes a number of fills from 1, not {quoted(n)}")
         if n not in self._ranked:
-            # a sketch is small, and ranked by probability, not by what its tokens stand for
-            every = slice(0, self.engine.shape[0])
-            self._ranked[n] = self._fills(
-                best_cells([(every, self.log_rows(every))], n)
-                if self._log_weights()
-                else self._normalised(self.engine.best(n))
-            )
+            self._ranked[n] = self._fills(self.engine.best(n))
         return list(self._ranked[n])
 
     def sample(self, n: int, *, seed: int | torch.Generator = 0) -> list[Fill]:
@@ -371,7 +347,7 @@ class Joint(Guessable):
             seed = torch.Generator().manual_seed(number)
         if not draws:
             return []
-        return self._fills(self._normalised(self.engine.sample(draws, seed)))
+        return self._fills(self.engine.sample(draws, seed))
 
     def entropy(self, *, base_two: bool = False) -> float:
         """Shannon entropy.
@@ -384,14 +360,7 @@ class Joint(Guessable):
             >>> round(joint.entropy(), 2)
             5.05
         """
-        total = self.engine.entropy
-        for axis, weights in enumerate(self._log_weights()):
-            # the mass of a token of a sketch is spread over as many as it stands for
-            log_mass = self.engine.log_marginals[axis] - self.log_normalizer
-            total += float(log_mass.exp() @ weights)
-        if self._sketch is not None:
-            total += self._sketch.missing_entropy(range(len(self.supports)))
-        return total / (math.log(2) if base_two else 1.0)
+        return self.engine.entropy / (math.log(2) if base_two else 1.0)
 
     def mutual_information(self, *, base_two: bool = False) -> float:
         """The information that the blanks share, in nats; 0 when independent.
@@ -460,7 +429,7 @@ class Joint(Guessable):
         """
         joint, _ = self._at(tokens)
         apart = sum(joint.marginal(axis).log_prob(token) for axis, token in enumerate(tokens))
-        return defined(joint.log_prob(*tokens) - apart) / (math.log(2) if base_two else 1.0)
+        return _defined(joint.log_prob(*tokens) - apart) / (math.log(2) if base_two else 1.0)
 
     def log_odds(
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
@@ -479,8 +448,8 @@ class Joint(Guessable):
             >>> round(joint.log_odds(["dogs", "running"], ["people", "running"]), 2)
             0.91
         """
-        fills = self._two_fills(mutant, wildtype)
-        return log_odds(self.log_prob, *fills) / (math.log(2) if base_two else 1.0)
+        fills = self._ids(mutant, "mutant"), self._ids(wildtype, "wildtype")
+        return _log_odds(self.log_prob, *fills) / (math.log(2) if base_two else 1.0)
 
     def interaction(
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
@@ -499,8 +468,13 @@ class Joint(Guessable):
             >>> round(joint.interaction(["dogs", "running"], ["people", "talking"]), 2)
             3.89
         """
-        fills = self._two_fills(mutant, wildtype)
-        return interaction(self.log_prob, *fills) / (math.log(2) if base_two else 1.0)
+        changed, before = self._ids(mutant, "mutant"), self._ids(wildtype, "wildtype")
+        # a lazy joint runs the model for every fill
+        log_prob = cache(self.log_prob)
+        alone = [(*before[:k], changed[k], *before[k + 1 :]) for k in range(len(before))]
+        singles = sum(_log_odds(log_prob, single, before) for single in alone)
+        interaction = _defined(_log_odds(log_prob, changed, before) - singles)
+        return interaction / (math.log(2) if base_two else 1.0)
 
     def to_dict(self, n: int = 10) -> dict[str, object]:
         """The likeliest fills and the summary numbers that cost nothing more, ready for JSON.
@@ -573,8 +547,8 @@ class Joint(Guessable):
         """Size and construction, with the likeliest fills where ranking them is cheap."""
         size, count = math.prod(self.shape), len(self.shape)
         axes = " x ".join(f"{length:,}" for length in self.shape)
-        if self._sketch is not None:
-            ranged = " x ".join(f"{len(axis):,}" for axis in self._sketch.whole)
+        if isinstance(self.engine, Estimated):
+            ranged = " x ".join(f"{len(axis):,}" for axis in self.engine.whole)
             axes = f"{ranged} tokens, sketched by {axes}"
         head = f"Joint over {count} blank{'s' * (count != 1)} ({axes} tokens) by {self.method}"
         if size > _CELLS_RANKED_IN_TEXT or not self.is_tabulated():
@@ -584,34 +558,20 @@ class Joint(Guessable):
         return f"<{head}>\n{columns(table)}"
 
     def _fills(self, scored: Sequence[Scored]) -> list[Fill]:
-        """Fills of cells with their log-probabilities."""
+        """Fills of cells, with their log-probabilities."""
+        axes, log_total = self.supports, self.log_normalizer
         errors: list[float | None] = [None] * len(scored)
-        if self._sketch is not None:
-            cells = torch.tensor([cell for cell, _ in scored])
-            errors = spread(self._sketch.log_probs(cells)).tolist()
-        axes = self.supports
+        if isinstance(self.engine, Estimated):
+            errors = self.engine.errors(torch.tensor([cell for cell, _ in scored])).tolist()
         return [
             Fill(
                 tokens=tuple(axis.names[place] for axis, place in zip(axes, cell, strict=True)),
                 ids=tuple(int(axis.ids[place]) for axis, place in zip(axes, cell, strict=True)),
-                log_prob=log_prob,
+                log_prob=score - log_total,
                 error=error,
             )
-            for (cell, log_prob), error in zip(scored, errors, strict=True)
+            for (cell, score), error in zip(scored, errors, strict=True)
         ]
-
-    def _normalised(self, scored: Sequence[Scored]) -> list[Scored]:
-        """Cells with their log-probabilities, from their scores."""
-        log_total, weights = self.log_normalizer, self._log_weights()
-        return [
-            (cell, score - log_total - sum(float(w[cell[k]]) for k, w in enumerate(weights)))
-            for cell, score in scored
-        ]
-
-    def _log_weights(self) -> list[Tensor]:
-        """Of each axis, how many tokens its tokens stand for; nothing unless this is a sketch."""
-        weights = [axis.log_weights for axis in self.supports]
-        return [of_axis for of_axis in weights if of_axis is not None]
 
     def _at(self, tokens: Sequence[Token]) -> tuple["Joint", tuple[int, ...]]:
         """This joint, or of a sketch one that holds these tokens too, and the cell they are."""
@@ -623,18 +583,28 @@ class Joint(Guessable):
         return joint, tuple(places.values())
 
     def _placed(self, tokens: Mapping[int, Token]) -> tuple["Joint", dict[int, int]]:
-        if self._sketch is not None:
-            return self._sketch.at(self, tokens)
-        return self, {
-            axis: place_at_blank(self.supports, axis, token) for axis, token in tokens.items()
-        }
+        axes = self._axes()
+        places = {axis: place_at_blank(axes, axis, token) for axis, token in tokens.items()}
+        if not isinstance(self.engine, Estimated):
+            return self, places
+        engine, places = self.engine.at(places)
+        if engine is self.engine:
+            return self, places
+        return Joint(engine, engine.supports, method=self.method), places
 
-    def _two_fills(
-        self, mutant: Sequence[Token], wildtype: Sequence[Token]
-    ) -> tuple[FillIds, FillIds]:
-        # of a sketch the whole vocabulary may be named, not what was sampled of it alone
-        axes = self.supports if self._sketch is None else self._sketch.whole
-        return fill_ids(axes, mutant, "mutant"), fill_ids(axes, wildtype, "wildtype")
+    def _axes(self) -> tuple[Support, ...]:
+        """The tokens that may be named: of a sketch the whole vocabulary, not its sample."""
+        return self.engine.whole if isinstance(self.engine, Estimated) else self.supports
+
+    def _ids(self, fill: Sequence[Token], name: str) -> FillIds:
+        """Ids, so that a name and an id of the same token are the same; errors call it `name`."""
+        axes, count = self._axes(), len(self.supports)
+        if isinstance(fill, str | bytes) or not isinstance(fill, Sequence) or len(fill) != count:
+            raise SupportError(
+                f"{name} is a list of {count} tokens, one per blank, not {quoted(fill)}"
+            )
+        places = (place_at_blank(axes, blank, token) for blank, token in enumerate(fill))
+        return tuple(int(axis.ids[at]) for axis, at in zip(axes, places, strict=True))
 
     def _axis(self, axis: object) -> int:
         number = whole_number(axis)
@@ -643,3 +613,15 @@ class Joint(Guessable):
                 f"there is no blank {axis!r}; blanks count from 0 to {len(self.supports) - 1}"
             )
         return number
+
+
+def _log_odds(log_prob: Callable[..., float], first: FillIds, second: FillIds) -> float:
+    """log p(first) / p(second), in nats; a fill against itself is not looked up."""
+    return 0.0 if first == second else _defined(log_prob(*first) - log_prob(*second))
+
+
+def _defined(difference: float) -> float:
+    """A difference of log-probabilities, unless both are of probability zero."""
+    if math.isnan(difference):
+        raise NumericsError("the odds of two fills that both have probability zero are undefined")
+    return difference

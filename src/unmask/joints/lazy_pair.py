@@ -7,13 +7,13 @@ conditionals, entropy) need the tables themselves.
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.joints.engine import Scored, best_cells
-from unmask.joints.form_engine import FormEngine
+from unmask.joints.engine import Engine, Scored, best_cells
 from unmask.joints.forms import Sum
 from unmask.logspace import draw, highest, row_blocks
 from unmask.tables.pair_tables import PairTables
@@ -22,15 +22,17 @@ from unmask.tables.pair_tables import PairTables
 _BATCH = 16
 
 
-class LazyPair(FormEngine):
+class LazyPair(Engine):
     """An even mixture of both orders, that reads contexts as it needs them."""
 
     def __init__(
         self, tables: PairTables, log_a: Float[Tensor, " a"], log_b: Float[Tensor, " b"]
     ) -> None:
-        self._log = log_a, log_b
+        self._log, self.tables = (log_a, log_b), tables
         half = math.log(2)
-        super().__init__(Sum((log_b[None] - half, log_a[:, None] - half)), tables)
+        form, limit = Sum((log_b[None] - half, log_a[:, None] - half)), tables.memory_limit
+        scores = partial(form.scores, tables)
+        super().__init__(tables.shape, scores, log_a.device, memory_limit=limit)
 
     @property
     def log_normalizer(self) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unmask.errors import SupportError
 from unmask.joints.joint import Joint
-from unmask.joints.sketched import spread
+from unmask.joints.sketched import Sketched, spread
 from unmask.logspace import log_sum_exp_by_column, log_zeros
 from unmask.printable import quoted
 from unmask.tables.pair_tables import PairTables
@@ -86,13 +86,16 @@ def pair_errors(joint: Joint, gold: tuple[int, int]) -> tuple[float, float]:
     The gold tokens are given by id. What is read from the model's own conditionals has run, and
     has no error.
     """
-    sketch = joint._sketch
-    if sketch is None or sketch.weighted is None:
+    engine = joint.engine
+    if not isinstance(engine, Sketched):
         return 0.0, 0.0
     a, b = (axis.index(token) for axis, token in zip(joint.supports, gold, strict=True))
-    log_p = sketch.log_probs(torch.tensor([[a, b]]))[:, 0]
-    log_a, log_b = (sketch.weighted.log_marginals(t)[:, place] for t, place in ((0, a), (1, b)))
-    unary = 0.0 if joint.engine.independent else float(spread(log_p - (log_a + log_b) / 2))
+    log_p = engine.log_probs(torch.tensor([[a, b]]))[:, 0]
+    alone = [
+        engine.marginal([t]).log_probs(torch.tensor([[place]]))[:, 0]
+        for t, place in enumerate((a, b))
+    ]
+    unary = 0.0 if engine.independent else float(spread(log_p - (alone[0] + alone[1]) / 2))
     return float(spread(log_p / 2)), unary
 
 

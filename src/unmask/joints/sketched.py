@@ -1,99 +1,36 @@
-"""Tokens of a sketch's joint that are not on its axes, and its error bars."""
+"""A joint that a sketch estimates: its sums under the sample's weights, and under a replicate's.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+A cell is a product of the model's probabilities, which all weightings share, and of what its row
+and its column give. So sums over the cells of all weightings are products of a few matrices, and a
+replicate is a row of them: nothing is built of it until a function of a joint asks.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.joints.weighted import Weighted
-from unmask.text.support import Support, Token, place_at_blank
+from unmask.errors import SupportError
+from unmask.joints.agreement import Agreement
+from unmask.joints.engine import Engine, Scored, best_cells
+from unmask.joints.forms import Form, Product
+from unmask.lazy import computed_once
+from unmask.tables.law import Factors
+from unmask.tables.sampled import Entropies, Numbers, Sampled, Vectors
+from unmask.tables.sketch import NO_PROBES, Probes, SketchedPair
+from unmask.text.support import Support
 
-
-class _HasAxes(Protocol):
-    @property
-    def supports(self) -> tuple[Support, ...]: ...
-
+Table = Float[Tensor, "a b"]
+# a construction's form, of the law of the contexts and of the masked distributions
+FormOf = Callable[[Factors, Callable[[], Factors]], Form]
 
 # chosen on dev pairs, so that two standard errors held 95% of the exact values
 _WIDENED = 1.3
 # a sketch knows no number better than this, in nats or bits
 _LEAST_ERROR = 0.001
 _ROUNDING = 1e-5
-
-Joint = TypeVar("Joint", bound=_HasAxes)
-
-
-@dataclass(frozen=True, eq=False)
-class Sketched(Generic[Joint]):
-    """The whole axes behind a sketch, the joint with further tokens, and its replicates.
-
-    `holding` takes tokens, as places on the whole axes, by blank. `log_probs` are those of cells
-    under every weighting of the sketch, a row each and the sample's own first; `summaries` are the
-    summary numbers likewise. A replicate is such a row; `replicates` are joints made of them, for
-    functions of a joint. `missing_entropy` is what the entropy of some blanks, in nats, lacks in
-    the cells of the sketch. `weighted` is there for a joint of both blanks.
-    """
-
-    whole: tuple[Support, ...]
-    holding: Callable[[Mapping[int, int]], Joint]
-    log_probs: Callable[[Int[Tensor, "cells blanks"]], Float[Tensor, "weightings cells"]]
-    replicates: Callable[[], Iterable[Joint]]
-    diagnostics: Callable[[], Mapping[str, object]]
-    missing_entropy: Callable[[Sequence[int]], float] = lambda _: 0.0
-    summaries: Callable[[], Mapping[str, Float[Tensor, " weightings"]]] | None = None
-    weighted: Weighted | None = None
-
-    def at(self, joint: Joint, tokens: Mapping[int, Token]) -> tuple[Joint, dict[int, int]]:
-        """The joint, with these tokens on its axes, and where they stand there."""
-        places = {axis: place_at_blank(self.whole, axis, token) for axis, token in tokens.items()}
-        ids = {axis: int(self.whole[axis].ids[place]) for axis, place in places.items()}
-        if any(joint.supports[axis].place_of_id(token) is None for axis, token in ids.items()):
-            joint = self.holding(places)
-        return joint, {axis: joint.supports[axis].index(token) for axis, token in ids.items()}
-
-    def marginal(self, axes: Sequence[int], derive: Callable[[Joint], Joint]) -> "Sketched[Joint]":
-        """The same of one of both blanks, or of both in the other order."""
-
-        def log_probs(cells: Tensor) -> Tensor:
-            if len(axes) == 2:
-                return self.log_probs(cells[:, list(axes)])
-            assert self.weighted is not None
-            return self.weighted.log_marginals(axes[0])[:, cells[:, 0]]
-
-        def missing(of: Sequence[int]) -> float:
-            return self.missing_entropy([axes[axis] for axis in of])
-
-        return replace(self._derived(axes, derive, log_probs), missing_entropy=missing)
-
-    def conditional(
-        self, axis: int, place: int, derive: Callable[[Joint], Joint]
-    ) -> "Sketched[Joint]":
-        """The same of one of both blanks, given a place of the other."""
-        assert self.weighted is not None
-        weighted = self.weighted
-        return self._derived(
-            [axis], derive, lambda cells: weighted.log_conditionals(axis, place)[:, cells[:, 0]]
-        )
-
-    def _derived(
-        self,
-        axes: Sequence[int],
-        derive: Callable[[Joint], Joint],
-        log_probs: Callable[[Tensor], Tensor],
-    ) -> "Sketched[Joint]":
-        def holding(places: Mapping[int, int]) -> Joint:
-            return derive(self.holding({axes[axis]: place for axis, place in places.items()}))
-
-        return Sketched(
-            tuple(self.whole[axis] for axis in axes),
-            holding,
-            log_probs,
-            lambda: map(derive, self.replicates()),
-            self.diagnostics,
-        )
 
 
 def spread(values: Tensor) -> Tensor:
@@ -106,3 +43,366 @@ def spread(values: Tensor) -> Tensor:
     errors = _WIDENED * squares.sqrt()
     # what differs by rounding alone was not sampled
     return torch.where(errors < _ROUNDING, errors, errors.hypot(errors.new_tensor(_LEAST_ERROR)))
+
+
+class Estimated(Engine):
+    """The sums of an estimated joint; `number` is the weighting: 0 the sample's, then replicates.
+
+    The scores of cells are masses: a token of the tail counts for as many as its weight says. Fills
+    have the probability of their tokens alone. `whole` are the axes that the sketch stands for.
+    """
+
+    number = 0
+    device = torch.device("cpu")
+    whole: tuple[Support, ...]
+    every_log_weights: Sequence[Vectors]
+    every_log_sums: Sequence[Vectors]
+
+    def log_probs(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, "weightings cells"]:
+        """Log-probabilities of fills under every weighting."""
+        raise NotImplementedError
+
+    @property
+    def supports(self) -> tuple[Support, ...]:
+        """The tokens that ran, by blank."""
+        raise NotImplementedError
+
+    def at(self, places: Mapping[int, int]) -> tuple["Estimated", dict[int, int]]:
+        """The same with these tokens of the whole axes on its own, and where they stand there."""
+        raise NotImplementedError
+
+    def numbers(self) -> dict[str, Numbers]:
+        """The summary numbers under every weighting; those that are known."""
+        return {}
+
+    def agreement(self) -> Agreement | None:
+        """J, of a joint of both blanks."""
+        return None
+
+    @property
+    def log_normalizer(self) -> float:
+        """The logarithm of the sum of all exponentiated scores."""
+        return float(self.every_log_sums[0][self.number].logsumexp(dim=0))
+
+    @property
+    def log_marginals(self) -> tuple[Tensor, ...]:
+        """Log-sums over all other blanks, one tensor per blank."""
+        return tuple(sums[self.number] for sums in self.every_log_sums)
+
+    def log_rows(self, rows: slice) -> Tensor:
+        """Log-probabilities of fills, for some rows of the first axis."""
+        log_p = self.scores(rows) - self.log_normalizer
+        for axis, weights in enumerate(self.every_log_weights):
+            of_axis = weights[self.number]
+            shape = [-1 if other == axis else 1 for other in range(log_p.ndim)]
+            log_p = log_p - (of_axis[rows] if axis == 0 else of_axis).reshape(shape)
+        return log_p
+
+    def scores_of(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
+        """The scores of fills, each token on its own."""
+        return self.log_probs(cells)[self.number] + self.log_normalizer
+
+    def best(self, n: int) -> list[Scored]:
+        """The likeliest fills; a sketch is small."""
+        every = slice(0, self.shape[0])
+        return best_cells([(every, self.log_rows(every) + self.log_normalizer)], n)
+
+    def sample(self, n: int, generator: torch.Generator | None) -> list[Scored]:
+        """Independent draws of tokens that ran, in which a rare token represents others."""
+        cells = [cell for cell, _ in super().sample(n, generator)]
+        return list(zip(cells, self.scores_of(torch.tensor(cells)).tolist(), strict=True))
+
+    def errors(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
+        """The standard errors of the log-probabilities of fills."""
+        return spread(self.log_probs(cells))
+
+    def replicates(self) -> "Iterator[Estimated]":
+        """The same as other samples might have given it; a replicate has none of its own."""
+        for number in range(1, 1 if self.number else len(self.every_log_sums[0])):
+            replicate = copy(self)
+            replicate.number = number
+            yield replicate
+
+
+class Sketched(Estimated):
+    """The joint of two blanks that a form gives over the masses of a sketch.
+
+    Factors of the form have the weightings as a further first axis.
+    """
+
+    def __init__(self, pair: SketchedPair, form_of: FormOf, probes: Probes = NO_PROBES) -> None:
+        self.pair, self._form_of, self._probes = pair, form_of, probes
+        self.sampled = sampled = pair.sampled(probes)
+        self.shape = tuple(len(side.places) for side in sampled.sides)
+        self.whole, self.every_log_weights = pair.whole.supports, sampled.log_weights
+        law = _factors([masses.log() for masses in sampled.masses])
+        form = form_of(law, lambda: _factors(pair.masked(sampled)))
+        self.independent = isinstance(form, Product) and not any(form.powers)
+        if isinstance(form, Product):
+            products = [form]
+        else:
+            # a sum that is divided by another, as of `ag`, is no sum of products
+            assert form.log_over is None
+            first, second = form.log_times
+            products = [Product((1.0, 0.0), (first,)), Product((0.0, 1.0), (second,))]
+        self._terms = [Term(product, sampled) for product in products]
+        self.every_log_sums = [
+            torch.stack(sums).logsumexp(dim=0)
+            for sums in zip(*(term.log_sums() for term in self._terms), strict=True)
+        ]
+        self._log_normalizers = self.every_log_sums[0].logsumexp(dim=1)
+
+    @computed_once
+    def supports(self) -> tuple[Support, ...]:
+        """The tokens that ran, by blank."""
+        return tuple(
+            whole.part(side.places.tolist())
+            for whole, side in zip(self.whole, self.sampled.sides, strict=True)
+        )
+
+    def scores(self, rows: slice) -> Table:
+        """The unnormalised log masses of some rows of cells."""
+        terms = [term.scores(self.number) for term in self._terms]
+        return torch.stack(terms).logsumexp(dim=0)[rows]
+
+    def log_probs(self, cells: Int[Tensor, "cells 2"]) -> Float[Tensor, "weightings cells"]:
+        """Log-probabilities of pairs of tokens under every weighting."""
+        scores = torch.stack([term.scores_of(cells) for term in self._terms]).logsumexp(dim=0)
+        log_weights = [log[:, cells[:, t]] for t, log in enumerate(self.every_log_weights)]
+        return scores - self._log_normalizers[:, None] - log_weights[0] - log_weights[1]
+
+    def at(self, places: Mapping[int, int]) -> tuple["Sketched", dict[int, int]]:
+        """The same with these tokens on its axes, up to a forward pass for each."""
+        joint, sides = self, self.sampled.sides
+        if any(place not in sides[axis].places for axis, place in places.items()):
+            more = ([places[axis]] if axis in places else [] for axis in (0, 1))
+            first, second = ((*old, *new) for old, new in zip(self._probes, more, strict=True))
+            joint = Sketched(self.pair, self._form_of, (first, second))
+            joint.number, sides = self.number, joint.sampled.sides
+        return joint, {
+            axis: int(torch.searchsorted(sides[axis].places, place))
+            for axis, place in places.items()
+        }
+
+    def marginal(self, axes: Sequence[int]) -> "Estimated":
+        """The law of one blank."""
+        if len(axes) > 1:
+            raise SupportError(
+                "a sketch has its blanks in the order of the text; take marginal(0, 1), or give "
+                "support='vocabulary'"
+            )
+        log_masses = self.every_log_sums[axes[0]] - self._log_normalizers[:, None]
+        return _OfOneBlank(self, axes[0], None, log_masses)
+
+    def conditional(self, axis: int, places: Mapping[int, int]) -> "Estimated":
+        """The law of one blank given a token of the other."""
+        every = torch.arange(self.shape[axis])
+        other = torch.full_like(every, places[1 - axis])
+        pairs = torch.stack([other, every] if axis else [every, other], dim=1)
+        log_masses = self.log_probs(pairs) + self.every_log_weights[axis]
+        log_masses = log_masses - log_masses.logsumexp(dim=1, keepdim=True)
+        return _OfOneBlank(self, axis, places[1 - axis], log_masses)
+
+    @computed_once
+    def entropies(self) -> Entropies:
+        """Of each blank and of both, in nats: of the cells, and what whole rows add to them."""
+        missing = missing_entropies(self.pair.sampled(), self.pair.entropies)
+        return cell_entropies(self._terms, self.every_log_sums, self.every_log_weights) + missing
+
+    @property
+    def entropy(self) -> float:
+        """Shannon entropy of the joint, in nats."""
+        return float(self.entropies[2, self.number])
+
+    def numbers(self) -> dict[str, Numbers]:
+        """Entropy and mutual information in nats, and J in bits, under every weighting."""
+        first, second, both = self.entropies
+        return {
+            "entropy": both,
+            "mutual_information": (first + second - both).clamp(min=0.0),
+            "incompatibility": self.pair.sampled().incompatibilities,
+        }
+
+    def agreement(self) -> Agreement | None:
+        """J, from whole rows; None where the law is not solved."""
+        sampled, weighting = self.pair.sampled(), slice(self.number, self.number + 1)
+        if not sampled.is_solved(self.number):
+            return None
+        return Agreement(float(sampled.incompatibility(weighting)))
+
+    def diagnostics(self) -> dict[str, object]:
+        """Facts of the contexts that have run."""
+        return self.pair.diagnostics()
+
+
+class _OfOneBlank(Estimated):
+    """One blank of a sketch, whatever fills the other or given it."""
+
+    def __init__(self, joint: Sketched, axis: int, other: int | None, log_masses: Vectors) -> None:
+        self._joint, self._axis, self._other, self.number = joint, axis, other, joint.number
+        self.shape, self.independent = (joint.shape[axis],), False
+        self.whole = (joint.whole[axis],)
+        self.every_log_weights, self.every_log_sums = [joint.every_log_weights[axis]], [log_masses]
+
+    @property
+    def supports(self) -> tuple[Support, ...]:
+        """The tokens that ran."""
+        return (self._joint.supports[self._axis],)
+
+    def scores(self, rows: slice) -> Tensor:
+        """The log masses of some tokens."""
+        return self.every_log_sums[0][self.number, rows]
+
+    def log_probs(self, cells: Int[Tensor, "cells 1"]) -> Float[Tensor, "weightings cells"]:
+        """Log-probabilities of tokens under every weighting."""
+        return (self.every_log_sums[0] - self.every_log_weights[0])[:, cells[:, 0]]
+
+    def at(self, places: Mapping[int, int]) -> tuple["Estimated", dict[int, int]]:
+        """The same with a further token on its axis."""
+        joint, there = self._joint.at({self._axis: places[0]})
+        if joint is self._joint:
+            return self, {0: there[self._axis]}
+        blank = (
+            joint.marginal([self._axis])
+            if self._other is None
+            else joint.conditional(self._axis, {1 - self._axis: self._other})
+        )
+        blank.number = self.number
+        return blank, {0: there[self._axis]}
+
+    @property
+    def entropy(self) -> float:
+        """Shannon entropy, in nats."""
+        if self._other is None:
+            return float(self._joint.entropies[self._axis, self.number])
+        log_masses, log_weights = self.log_marginals[0], self.every_log_weights[0][self.number]
+        return float((log_masses.exp() * (log_weights - log_masses)).sum())
+
+    def diagnostics(self) -> dict[str, object]:
+        """Facts of the contexts that have run."""
+        return self._joint.diagnostics()
+
+
+# --- all weightings at once --------------------------------------------------------------------
+
+
+def missing_entropies(sampled: Sampled, of_rows: Entropies) -> Entropies:
+    """The entropies of both factorisations from whole rows, less those of their cells."""
+    of_a, of_b = _factors([masses.log() for masses in sampled.masses])
+    products = Product((1.0, 0.0), (of_a,)), Product((0.0, 1.0), (of_b,))
+    terms = [Term(product, sampled) for product in products]
+    first, second = (cell_entropies([t], t.log_sums(), sampled.log_weights) for t in terms)
+    return of_rows - (first + second) / 2
+
+
+def cell_entropies(
+    terms: "Sequence[Term]", log_sums: Sequence[Vectors], log_weights: Sequence[Vectors]
+) -> Entropies:
+    """Entropies of each blank and of both, in nats, from the cells of some terms."""
+    log_normalizers = log_sums[0].logsumexp(dim=1)
+    spread_out, each = [], []
+    for sums, log_w in zip(log_sums, log_weights, strict=True):
+        log_masses = sums - log_normalizers[:, None]
+        masses = log_masses.exp()
+        # the mass of a token is spread over as many as it stands for
+        spread_out.append((masses * log_w).sum(dim=1))
+        each.append(spread_out[-1] - (masses * log_masses).sum(dim=1))
+    if len(terms) == 1:
+        of_cells = log_normalizers - terms[0].mean_scores(log_normalizers)
+    else:
+        of_numbers = []
+        for number, log_normalizer in enumerate(log_normalizers):
+            scores = torch.stack([term.scores(number) for term in terms]).logsumexp(dim=0)
+            # what has no mass adds nothing
+            log_p = (scores - log_normalizer).clamp(min=-1e4)
+            of_numbers.append(-(log_p.exp() * log_p).sum())
+        of_cells = torch.stack(of_numbers)
+    return torch.stack([*each, of_cells + spread_out[0] + spread_out[1]])
+
+
+def _factors(each: Sequence[Vectors]) -> Factors:
+    """Numbers of both blanks by the blank that is read: along the axis of the other."""
+    first, second = each
+    return second[:, None], first[:, :, None]
+
+
+class Term:
+    """A product: the part of its cells that all weightings share, and what differs.
+
+    What a row gives to a cell differs between the head and the tail of the columns, which are
+    normalised apart, and the other way round.
+    """
+
+    def __init__(self, product: Product, sampled: Sampled) -> None:
+        self._shared = torch.zeros_like(sampled.log_given[0])
+        like = sampled.log_weights
+        base = [torch.zeros_like(like[0]), torch.zeros_like(like[1])]
+        for factor in product.log_factors:
+            if factor.shape[-1] == 1:
+                base[0] = base[0] + factor[..., 0]
+            else:
+                base[1] = base[1] + factor[..., 0, :]
+        # by the blank, then for the head and for the tail of the other
+        each = [[base[0], base[0]], [base[1], base[1]]]
+        for outcome, power in enumerate(product.powers):
+            if power:
+                context = 1 - outcome
+                log_q = sampled.log_given[context]
+                self._shared = self._shared + power * (log_q if context == 0 else log_q.T)
+                each[outcome] = [part + power * like[outcome] for part in each[outcome]]
+                # of a context: how masses of the outcome's head and tail are scaled
+                factors = sampled.factors(context)
+                each[context] = [
+                    part + power * factor.log()
+                    for part, factor in zip(each[context], factors, strict=True)
+                ]
+        self._by_row, self._by_column = each
+        self._tails = [side.tail for side in sampled.sides]
+        # the largest of each weighting keep exponentials in range
+        self._tops = [torch.stack(parts).amax(dim=(0, 2))[:, None] for parts in each]
+
+    def scores(self, number: int) -> Table:
+        """All cells under one weighting."""
+        row, column = (
+            [part[number] for part in parts] for parts in (self._by_row, self._by_column)
+        )
+        tail_a, tail_b = self._tails
+        scores = self._shared + torch.where(tail_b, row[1][:, None], row[0][:, None])
+        return scores + torch.where(tail_a[:, None], column[1], column[0])
+
+    def scores_of(self, cells: Int[Tensor, "cells 2"]) -> Float[Tensor, "weightings cells"]:
+        """Some cells under every weighting."""
+        (a, b), (tail_a, tail_b) = cells.T, self._tails
+        row = torch.where(tail_b[b], self._by_row[1][:, a], self._by_row[0][:, a])
+        column = torch.where(tail_a[a], self._by_column[1][:, b], self._by_column[0][:, b])
+        return self._shared[a, b] + row + column
+
+    def log_sums(self) -> tuple[Vectors, Vectors]:
+        """Log-sums over the other blank."""
+        shared = self._shared.exp()
+        sums = [torch.zeros_like(self._by_row[0]), torch.zeros_like(self._by_column[0])]
+        for (_, left), (_, right) in self._blocks():
+            sums[0] += left * (right @ shared.T)
+            sums[1] += right * (left @ shared)
+        first, second = (total.log() + self._tops[0] + self._tops[1] for total in sums)
+        return first, second
+
+    def mean_scores(self, log_normalizers: Numbers) -> Numbers:
+        """The mean score of a cell."""
+        shared = self._shared.exp()
+        scored, total = shared * self._shared, torch.zeros_like(log_normalizers)
+        for (row, left), (column, right) in self._blocks():
+            from_rows = row * (right @ shared.T) + right @ scored.T
+            total += (left * from_rows).sum(dim=1)
+            total += (right * column * (left @ shared)).sum(dim=1)
+        return total * (self._tops[0] + self._tops[1])[:, 0].sub(log_normalizers).exp()
+
+    def _blocks(self) -> Iterator[tuple[tuple[Vectors, Vectors], tuple[Vectors, Vectors]]]:
+        """Heads and tails of rows by those of columns: their parts of scores, and exponentials."""
+        tail_a, tail_b = self._tails
+        for in_a, column in zip((~tail_a, tail_a), self._by_column, strict=True):
+            for in_b, row in zip((~tail_b, tail_b), self._by_row, strict=True):
+                if bool(in_a.any()) and bool(in_b.any()):
+                    left = torch.where(in_a, (row - self._tops[0]).exp(), 0.0)
+                    right = torch.where(in_b, (column - self._tops[1]).exp(), 0.0)
+                    yield (row, left), (column, right)

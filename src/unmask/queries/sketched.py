@@ -2,26 +2,19 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
-from torch import Tensor
 
 from unmask.arguments import Options
 from unmask.constructions import CONSTRUCTIONS, build, construction
 from unmask.errors import MethodError, SupportError
-from unmask.joints.agreement import Agreement
-from unmask.joints.engine import Engine
 from unmask.joints.joint import Joint
-from unmask.joints.sketched import Sketched, spread
-from unmask.joints.weighted import Weighted, missing_entropies
-from unmask.lazy import computed_once
-from unmask.logspace import highest
+from unmask.joints.sketched import Sketched
 from unmask.queries.cost import Cost
 from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.sampled import Entropies
-from unmask.tables.sketch import NO_PROBES, REPLICATES, Probes, SketchedPair
+from unmask.tables.sketch import REPLICATES, SketchedPair
 
 # contexts per blank of the first sketch, and how much larger every further one is: on dev pairs
 # the error bars of smaller ones were too short
@@ -116,8 +109,8 @@ def precise_joints(
         pair.grow(size)
         if sketch.precision is None and size < limit:
             continue
-        builts = [_Built.of(pair, name, options) for name, options in methods.items()]
-        error = max(built.error(fill) for built in builts)
+        engines = {name: _engine(pair, name, options) for name, options in methods.items()}
+        error = max(_stated_error(engine, fill) for engine in engines.values())
         reached = sketch.precision is None or error <= sketch.precision
         # an error that is small once may be small by luck: it must be small with fresh weights too
         times_reached += reached
@@ -126,7 +119,7 @@ def precise_joints(
     diagnostics = {"standard_error": error, "precision_reached": reached}
     if sketch.precision is None:
         del diagnostics["precision_reached"]
-    return {built.method: built.joint(diagnostics) for built in builts}
+    return {name: _joint(engine, name, diagnostics) for name, engine in engines.items()}
 
 
 def _sizes(least: int, limit: int) -> Iterator[int]:
@@ -161,8 +154,8 @@ def joints_at(
     growing = needs_sketch(methods, whole.shape) or list(methods)
     joints = precise_joints({name: methods[name] for name in growing}, pair, sketch, fill)
     return {
-        name: joints[name] if name in joints else _Built.of(pair, name, of_method).joint()
-        for name, of_method in methods.items()
+        name: joints[name] if name in joints else _joint(_engine(pair, name, options), name)
+        for name, options in methods.items()
     }, pair
 
 
@@ -179,127 +172,24 @@ def _most_contexts(shape: tuple[int, ...], sketch: Sketch, settings: Settings, m
     return max(2, min((sketch.max_passes - 1) // 2, (root - rows) // (2 * tables)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Built:
-    """One construction over a sketch, with tokens besides, or a replicate of it by its number."""
+def _engine(pair: SketchedPair, method: str, options: Mapping[str, object]) -> Sketched:
+    form = construction(method).sketched
+    assert form is not None
+    return Sketched(pair, partial(form, **options))
 
-    pair: SketchedPair
-    method: str
-    options: Mapping[str, object]
-    probes: Probes
-    weighted: Weighted
-    number: int = 0
 
-    @classmethod
-    def of(
-        cls,
-        pair: SketchedPair,
-        method: str,
-        options: Mapping[str, object],
-        probes: Probes = NO_PROBES,
-        number: int = 0,
-    ) -> "_Built":
-        """The construction under every weighting."""
-        sampled = pair.sampled(probes)
-        law, masked = (
-            (second[:, None], first[:, :, None])
-            for first, second in ([m.log() for m in sampled.masses], pair.masked(sampled))
-        )
-        form = construction(method).sketched
-        assert form is not None
-        weighted = Weighted(form(law, masked, **options), sampled)
-        return cls(pair, method, options, probes, weighted, number)
+def _stated_error(engine: Sketched, fill: tuple[int, int] | None) -> float:
+    """The error of a fill, or the root mean square of those of the likeliest."""
+    cells = [cell for cell, _ in engine.best(_LISTED)]
+    if fill is not None:
+        pairs = zip(engine.supports, fill, strict=True)
+        cells = [tuple(axis.index(token) for axis, token in pairs)]
+    return float(engine.errors(torch.tensor(cells)).square().mean().sqrt())
 
-    def joint(self, diagnostics: Mapping[str, object] | None = None) -> Joint:
-        """The joint: a table of the masses of its cells."""
-        whole, weighted, sampled = self.pair.whole, self.weighted, self.weighted.sampled
-        sketch = Sketched(
-            whole.supports,
-            self.holding,
-            weighted.log_probs,
-            self.replicates,
-            self.pair.diagnostics,
-            self.missing_entropy,
-            self.summaries,
-            weighted,
-        )
-        first, second = (sums[self.number] for sums in weighted.log_sums)
-        return Joint(
-            Engine.of_table(
-                weighted.scores(self.number),
-                log_marginals=(first, second),
-                independent=weighted.is_independent(),
-            ),
-            self.pair.supports(sampled, self.number),
-            method=self.method,
-            diagnostics={
-                "tables": "dense",
-                "passes": 0,
-                "converged": sampled.is_solved(self.number),
-                "residual": float(sampled.residuals[self.number]),
-                **(diagnostics or {}),
-            },
-            agreement=self._agreement,
-            sketch=sketch,
-        )
 
-    def error(self, fill: tuple[int, int] | None) -> float:
-        """The stated error of a fill, or the root mean square of those of the likeliest."""
-        sides = self.weighted.sampled.sides
-        if fill is None:
-            log_a, log_b = (log[self.number] for log in self.weighted.sampled.log_weights)
-            # each token on its own, not for what it represents
-            scores = self.weighted.scores(self.number) - log_a[:, None] - log_b
-            best = torch.unravel_index(highest(scores.flatten(), _LISTED), scores.shape)
-            cells = torch.stack(best)
-        else:
-            places = [
-                axis.index(token)
-                for axis, token in zip(self.pair.whole.supports, fill, strict=True)
-            ]
-            cells = torch.tensor(
-                [
-                    [int(torch.searchsorted(side.places, place))]
-                    for side, place in zip(sides, places, strict=True)
-                ]
-            )
-        return float(spread(self.weighted.log_probs(cells.T)).square().mean().sqrt())
-
-    def _agreement(self) -> Agreement | None:
-        if not self.pair.sampled().is_solved(self.number):
-            return None
-        weighting = slice(self.number, self.number + 1)
-        return Agreement(float(self.pair.sampled().incompatibility(weighting)))
-
-    @computed_once
-    def missing(self) -> Entropies:
-        """The entropy that the cells lack: of the first blank, the second, and both."""
-        sampled = self.pair.sampled()
-        return missing_entropies(sampled, self.pair.entropies)
-
-    def summaries(self) -> dict[str, Tensor]:
-        """Entropy and mutual information in nats, and J in bits, under every weighting."""
-        first, second, both = self.weighted.entropies + self.missing
-        return {
-            "entropy": both,
-            "mutual_information": (first + second - both).clamp(min=0.0),
-            "incompatibility": self.pair.sampled().incompatibilities,
-        }
-
-    def missing_entropy(self, axes: Sequence[int]) -> float:
-        """The part of the entropy of some blanks that the cells of the sketch lack."""
-        return float(self.missing[2 if len(axes) == 2 else axes[0], self.number])
-
-    def replicates(self) -> Iterator[Joint]:
-        """The joint as other samples might have given it; a replicate has none of its own."""
-        count = 1 if self.number else len(self.weighted.log_normalizers)
-        for number in range(1, count):
-            yield replace(self, number=number).joint()
-
-    def holding(self, places: Mapping[int, int]) -> Joint:
-        """The joint with further tokens on its axes: up to a forward pass for each."""
-        first, second = (
-            (*self.probes[axis], *([places[axis]] if axis in places else [])) for axis in (0, 1)
-        )
-        built = _Built.of(self.pair, self.method, self.options, (first, second), self.number)
-        return built.joint()
+def _joint(engine: Sketched, method: str, diagnostics: Mapping[str, object] = {}) -> Joint:
+    did = {"tables": "dense", "passes": 0, "converged": engine.sampled.is_solved()}
+    did |= {"residual": float(engine.sampled.residuals[0]), **diagnostics}
+    return Joint(
+        engine, engine.supports, method=method, diagnostics=did, agreement=engine.agreement
+    )

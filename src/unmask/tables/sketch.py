@@ -18,7 +18,6 @@ that can be trusted.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from jaxtyping import Float
@@ -32,7 +31,6 @@ from unmask.tables.marginals import MaskedMarginals
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.sampled import Entropies, Sampled, row_entropies
 from unmask.tables.side import Side
-from unmask.text.support import Support
 
 # contexts per blank of the first sweep, by which the others are proposed
 _FIRST = 50
@@ -223,10 +221,14 @@ class SketchedPair:
         sampled = self.sampled()
         masked, (log_a, log_b) = self.masked(sampled), (m[0].log() for m in sampled.masses)
         first, second = (_log_masses(sampled, blank) for blank in (0, 1))
+        first_axis, second_axis = (
+            whole.part(side.places.tolist())
+            for whole, side in zip(self.whole.supports, sampled.sides, strict=True)
+        )
         tables = PairTables.from_logits(
             DenseLogits(second.T.contiguous()),
             DenseLogits(first),
-            supports=self.supports(sampled),
+            supports=(first_axis, second_axis),
             marginals=MaskedMarginals(masked[0][0], masked[1][0]),
         )
         tables.law = Law(
@@ -237,16 +239,6 @@ class SketchedPair:
             incompatibility=lambda: float(sampled.incompatibility()),
         )
         return tables
-
-    def supports(self, sampled: Sampled, number: int = 0) -> tuple[Support, Support]:
-        """The axes of a joint of these contexts, under one weighting."""
-        first, second = (
-            replace(whole.part(side.places.tolist()), log_weights=log_weights[number])
-            for whole, side, log_weights in zip(
-                self.whole.supports, sampled.sides, sampled.log_weights, strict=True
-            )
-        )
-        return first, second
 
     def diagnostics(self) -> dict[str, object]:
         """Facts of what has run, and how many tokens are certain and drawn."""

@@ -1,7 +1,6 @@
 """From what a caller writes for `support=` to the tokens of each blank."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,8 +91,7 @@ def _inside(candidates: Support, whole: Support) -> Support:
             raise SupportError(
                 f"the support has token id {token_id}; this model has 0 to {len(whole) - 1}"
             )
-    # as candidates, tokens of a sketch have weight one
-    return candidates if candidates.log_weights is None else replace(candidates, log_weights=None)
+    return candidates
 
 
 def _names() -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import SupportsIndex
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from unmask.arguments import whole_number
@@ -42,8 +42,6 @@ class Support:
     names: Sequence[str]
     # how the tokenizer cuts a word, if known: for errors about words of several pieces
     cut: Callable[[str], Sequence[str]] | None = None
-    # in a sketch: the logarithm of the number of tokens that each represents
-    log_weights: Float[Tensor, " size"] | None = None
 
     def __post_init__(self) -> None:
         """Reject axes that are not a set of named tokens."""
@@ -74,9 +72,7 @@ class Support:
     def part(self, places: Sequence[int]) -> "Support":
         """Some of the tokens, in the given order."""
         where = torch.tensor(places, dtype=torch.long, device=self.ids.device)
-        weights = None if self.log_weights is None else self.log_weights[where]
-        names = [self.names[place] for place in places]
-        return replace(self, ids=self.ids[where], names=names, log_weights=weights)
+        return replace(self, ids=self.ids[where], names=[self.names[place] for place in places])
 
     def is_whole(self, vocabulary_size: int) -> bool:
         """True if this is every id of a vocabulary, in its own order."""
