@@ -117,13 +117,17 @@ def test_table(choice: str, test: Mapping[tuple[str, str], fills.Fills]) -> Iter
         )
 
 
+def tables(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """The CSV file beside the page."""
+    return {"default": list(dev_table(by_model(rows, "snli-dev")))}
+
+
 def blocks(rows: Sequence[Row], xsum: fills.Fills) -> dict[str, list[str]]:
-    """The parts of the page; XSum was measured by runs/parallel_fills.py."""
+    """The part of the page; XSum was measured by runs/parallel_fills.py."""
     dev = by_model(rows, "snli-dev")
     test = {(model, "SNLI"): measured for model, measured in by_model(rows, "snli").items()}
     test["tiny-english", "XSum"] = xsum
-    judged = list(test_table(chosen(dev), test))
-    return {"default": list(dev_table(dev)), "default, judged": judged}
+    return {"default, judged": list(test_table(chosen(dev), test))}
 
 
 def main() -> int:
@@ -140,7 +144,8 @@ def main() -> int:
         fill(asked.model, asked.corpus, asked.name, asked.limit, asked.rows)
     else:
         _, published = fills.read(fills.PAGE.with_suffix(".jsonl"))
-        write_blocks(fills.PAGE, blocks(read(asked.rows), published["xsum"]))
+        rows = read(asked.rows)
+        write_blocks(fills.PAGE, blocks(rows, published["xsum"]), tables(rows))
     return 0
 
 

@@ -37,12 +37,18 @@ def with_blocks(page: str, blocks: Mapping[str, Iterable[str]]) -> str:
 
 
 def made(
-    path: Path, blocks: Mapping[str, Iterable[str]], tables: Mapping[str, Iterable[str]] = {}
+    path: Path,
+    blocks: Mapping[str, Iterable[str]],
+    tables: Mapping[str, Iterable[str]] = {},
+    prefix: str = "",
 ) -> dict[Path, str]:
-    """The page with its blocks, and the CSV files beside it, by their paths."""
+    """The page with its blocks, and the CSV files beside it, by their paths.
+
+    Names of files begin with the name of the page, or with another prefix.
+    """
     files = {path: with_blocks(path.read_text("utf-8"), blocks)}
     for name, lines in tables.items():
-        files[path.parent / "tables" / f"{path.stem}-{name}.csv"] = as_csv(lines)
+        files[path.parent / "tables" / f"{prefix or path.stem}-{name}.csv"] = as_csv(lines)
     return files
 
 
@@ -56,10 +62,13 @@ def stale(files: Mapping[Path, str]) -> list[str]:
 
 
 def write_blocks(
-    path: Path, blocks: Mapping[str, Iterable[str]], tables: Mapping[str, Iterable[str]] = {}
+    path: Path,
+    blocks: Mapping[str, Iterable[str]],
+    tables: Mapping[str, Iterable[str]] = {},
+    prefix: str = "",
 ) -> None:
     """Renew the blocks of a page that people write, and the CSV files of whole tables."""
-    for file, text in made(path, blocks, tables).items():
+    for file, text in made(path, blocks, tables, prefix).items():
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, "utf-8")
 

@@ -12,7 +12,7 @@ that are there are not measured again. `head` trains the dependence head on the 
 some of its features; it judges all of them on the second. `maps` compares maps of whole sentences
 by the head with measured ones. `costs` takes what benchmarks/fill_step.py printed, and heads that
 `/usr/bin/time -v unmask head` trained, with what it printed. `page` renews
-docs/results/dependence-head.md.
+docs/results/parallel-filling.md.
 """
 
 import argparse
@@ -44,7 +44,8 @@ from unmask.queries.parallel.training import (
 
 QUIET = unmask.Settings(progress=False, announce=False)
 PIECE, SAMPLES = 25, 12
-PAGE, RESULT = Path("docs/results/dependence-head.md"), "dependence-head.json"
+PAGE, RESULT = Path("docs/results/parallel-filling.md"), "dependence-head.json"
+TABLES = "dependence-head"
 # features of the heads that the whole one is compared with
 PARTS = {
     "attention": ("attention",),
@@ -234,7 +235,14 @@ def ranking(row: dict[str, Any]) -> str:
 
 
 def blocks(result: dict[str, Any]) -> dict[str, list[str]]:
-    """The tables of the page."""
+    """The table of the page."""
+    features = ["| features of the head | rank correlation |", "|---|---|"]
+    features += [f"| {name} | {ranking(result[name])} |" for name in ("all features", *PARTS)]
+    return {"features": features}
+
+
+def tables(result: dict[str, Any]) -> dict[str, list[str]]:
+    """Whole tables, for the CSV files."""
     whole, passes = result["all features"], result["facts"]["passes"]
     others = ("facts", "seconds", "maps", "trained", "steps")
     kinds = [name for name in result if name not in others]
@@ -294,7 +302,7 @@ def main() -> int:
             result |= costs(chosen.heads, chosen.steps)
             path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         else:
-            write_blocks(PAGE, blocks(result))
+            write_blocks(PAGE, blocks(result), tables(result), TABLES)
         return 0
     output, lm = Path(chosen.output), unmask.load(chosen.model)
     output.mkdir(parents=True, exist_ok=True)

@@ -75,11 +75,11 @@ FEW: dict[str, tuple[float, ...]] = {
     "attention": (0.015, 0.03),
     "head": (0.05, 0.1, 0.2, 0.4),
 }
+OTHER_RULES = tuple(rule for rule in FEW if rule not in ("surest", "all-at-once", "head"))
 # the bound that was chosen on dev sentences of SNLI, for models without dev sentences
 HEAD = "head 0.1"
-# the folder of fills that are drawn, and the ways of the page's table
+# the folder of fills that are drawn
 DRAWS = "draws"
-SHOWN = ("confidence 0.3", "factor 2.5", "entropy-bound 4", "attention 0.03", HEAD, "head 0.4")
 # of the rules that fill several blanks per step: colours that colour-blind readers tell apart
 CURVES = {
     "top-k": ("#999999", "x"),
@@ -398,9 +398,10 @@ def loss(fills: Fills, way: str) -> str:
     return f"{fills.mean()[1][place]:+.3f} {interval(fills.resampled()[1][:, place])}"
 
 
-def models_table(others: Mapping[tuple[str, str], Fills]) -> Iterator[str]:
-    """The head with the bound chosen with tiny-english, and every other rule at its passes."""
-    rules = [rule for rule in FEW if rule not in ("surest", "all-at-once", "head")]
+def models_table(
+    others: Mapping[tuple[str, str], Fills], rules: Sequence[str] = OTHER_RULES
+) -> Iterator[str]:
+    """The head with the bound chosen with tiny-english, and other rules at its passes."""
     yield "| run | corpus | n | one at a time | head | loss |" + "".join(f" {r} |" for r in rules)
     yield "|---|---|---|---|---|---|" + "---|" * len(rules)
     for (run, corpus), fills in others.items():
@@ -417,13 +418,10 @@ def shown(corpus: str) -> str:
 
 
 def draws_table(
-    draws: Mapping[str, Fills],
-    ways: Sequence[str] = tuple(names_of(FEW)[1:]),
-    *,
-    parts: bool = True,
+    draws: Mapping[str, Fills], ways: Sequence[str] = tuple(names_of(FEW)[1:])
 ) -> Iterator[str]:
     """What drawn fills lose per blank: in log-probability and in entropy, and both together."""
-    heads = ["passes", "KL more", *["log-probability lost", "entropy more"] * parts]
+    heads = ["passes", "KL more", "log-probability lost", "entropy more"]
     yield "| way |" + "".join(f" {shown(c)}: {head} |" for c in draws for head in heads)
     yield "|---|" + "---|" * len(heads) * len(draws)
     for way in ways:
@@ -442,7 +440,7 @@ def draws_table(
                 FEW,
             )
             cells += f" {passes[place]:.2f} | {loss(both, way)} |"
-            cells += f" {less[place]:+.3f} | {more:+.3f} |" * parts
+            cells += f" {less[place]:+.3f} | {more:+.3f} |"
         yield f"| {way} |" + cells
 
 
@@ -549,24 +547,26 @@ def blocks(
     counts = [f"{NAMES[c]} {dev[c].count} dev and {test[c].count} test" for c in test]
     tables = {
         "sentences": [f"Sentences: {', '.join(counts)}."],
-        "chosen": list(chosen_table(dev, test)),
         "equal passes": list(equal_table(dev, test)),
-        "by blanks": list(blanks_table(test, ((5, 7), (9, 11)))),
     }
     if few is not None:
-        drawn = {corpus: one for (run, corpus), one in few.items() if run == DRAWS}
-        others = {key: one for key, one in few.items() if key[0] != DRAWS}
-        tables |= {
-            "models": list(models_table(others)),
-            "draws": list(draws_table(drawn, SHOWN, parts=False)),
-        }
+        tables["models"] = list(models_table(of_models(few), ("entropy-bound",)))
     return tables
 
 
-def whole_tables(test: Mapping[str, Fills], few: Few) -> dict[str, Iterator[str]]:
-    """The CSV files beside the page, by what their names end in."""
+def of_models(few: Few) -> Few:
+    """Fills of other models and kinds of text, without drawn ones."""
+    return {key: one for key, one in few.items() if key[0] != DRAWS}
+
+
+def whole_tables(
+    dev: Mapping[str, Fills], test: Mapping[str, Fills], few: Few
+) -> dict[str, Iterator[str]]:
+    """The CSV files beside the page, by the ends of their names."""
     drawn = {corpus: one for (run, corpus), one in few.items() if run == DRAWS}
     return {
+        "chosen": chosen_table(dev, test),
+        "models": models_table(of_models(few)),
         "every-threshold": curve_table(test),
         "by-blanks": blanks_table(test),
         "draws": draws_table(drawn),
@@ -598,7 +598,7 @@ def page(folder: Path | None) -> None:
             renew(place, list(rows))
     dev, test = read(path)
     others = read_few(few)
-    write_blocks(PAGE, blocks(dev, test, others), whole_tables(test, others))
+    write_blocks(PAGE, blocks(dev, test, others), whole_tables(dev, test, others))
     draw(test, PAGE.with_suffix(".svg"))
 
 

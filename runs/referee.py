@@ -1,7 +1,7 @@
 """Rules of parallel decoding on joints that are known exactly, with a perfect denoiser.
 
     python runs/referee.py measure --output FILE      # rows, by joint, rule and threshold
-    python runs/referee.py page --rows FILE           # tables of docs/results/referee.md
+    python runs/referee.py page --rows FILE           # docs/results/parallel-filling.md
 
 A rule chooses blanks by what was filled before, so a text x has one path of steps, and the
 probability that the rule samples x is the product of the conditionals along it: exact, for every x.
@@ -33,7 +33,8 @@ from torch import Tensor
 
 from unmask.queries.parallel.rules import Step
 
-PAGE = Path("docs/results/referee.md")
+PAGE = Path("docs/results/parallel-filling.md")
+ROWS, TABLES = PAGE.with_name("referee.jsonl"), "referee"
 GRIDS, SCHEDULES, RESAMPLES = 24, 16, 1000
 THRESHOLDS: dict[str, tuple[float, ...]] = {
     "surest": (0,),
@@ -415,8 +416,8 @@ def trained_table(found: Sequence[Row]) -> Iterator[str]:
     """Of the grids: the error of every rule at half the passes, perfect and learnt."""
     names = list(dict.fromkeys(row["joint"] for row in found if TRAINED in row["joint"]))
     yield "| rule |" + "".join(
-        f" {name.removesuffix(TRAINED)}: perfect | trained | minus one at a time |"
-        for name in names
+        f" {one}: perfect | {one}: trained | {one}: minus one at a time |"
+        for one in (name.removesuffix(TRAINED) for name in names)
     )
     yield "|---|" + "---|---|---|" * len(names)
     picks = np.random.default_rng(0).integers(GRIDS, size=(RESAMPLES, GRIDS))
@@ -474,25 +475,30 @@ def facts(found: Sequence[Row]) -> Iterator[str]:
 
 
 def blocks(found: Sequence[Row]) -> dict[str, list[str]]:
-    """The tables of the page."""
+    """The table of the page."""
+    return {"perfect denoiser": list(equal_table(found))}
+
+
+def tables(found: Sequence[Row]) -> dict[str, list[str]]:
+    """Whole tables, for the CSV files."""
     return {
         "facts": list(facts(found)),
-        "equal passes": list(equal_table(found)),
         "trained": list(trained_table(found)),
+        "every-threshold": list(all_rows(found)),
+        "without-error": list(free_table(found)),
     }
 
 
 def page(found: Sequence[Row]) -> None:
-    """Renew the tables of the page, and the CSV file of every row."""
-    tables = {"every-threshold": all_rows(found), "without-error": free_table(found)}
-    write_blocks(PAGE, blocks(found), tables)
+    """Renew the table of the page, and the CSV files."""
+    write_blocks(PAGE, blocks(found), tables(found), TABLES)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("measure").add_argument("--output", required=True)
-    commands.add_parser("page").add_argument("--rows", default=PAGE.with_suffix(".jsonl"))
+    commands.add_parser("page").add_argument("--rows", default=ROWS)
     chosen = parser.parse_args()
     if chosen.command == "page":
         page(read(Path(chosen.rows)))

@@ -103,11 +103,3 @@ def test_a_learnt_joint_is_judged_as_a_given_one() -> None:
         # of the possible and the impossible, which this joint has none of
         assert np.exp(judged.log_q).sum() == pytest.approx(1, abs=1e-5)
         assert (judged.steps.mean() == 3) == (rule == "surest")
-
-
-@pytest.mark.slow
-def test_the_page_is_what_its_rows_say() -> None:
-    rows = referee.read(ROOT / referee.PAGE.with_suffix(".jsonl"))
-    page = (ROOT / referee.PAGE).read_text("utf-8")
-    for lines in referee.blocks(rows).values():
-        assert "\n".join(lines) in page
