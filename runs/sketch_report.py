@@ -30,7 +30,6 @@ QUANTITIES = {
     "entropy": "entropy (nats)",
     "conditionals": "log p given a likely token (nats)",
 }
-SHOWN = tuple(QUANTITIES[name] for name in ("ten", "gold", "incompatibility", "mutual_information"))
 
 
 def read(path: Path) -> list[Row]:
@@ -127,7 +126,8 @@ def _by_text(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 def _matched(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """The default before and now, of the same texts and seeds."""
-    heads = ["pairs", "number", "texts", "within 2 before", "now", "median stated before", "now"]
+    heads = ["pairs", "number", "texts", "within 2 before", "within 2 now"]
+    heads += ["median stated before", "median stated now"]
     each = [
         {(row["source"], row["id"], row["seed"]): row for row in _defaults(rows, estimator)}
         for estimator in (PARTNERS, DEFAULT)
@@ -291,25 +291,60 @@ def _sizes(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 def tables(rows: Sequence[Row]) -> dict[str, list[str]]:
     """Whole tables, for the CSV files."""
-    made = {"error-bars": _bars(rows), "errors-by-passes": _errors(rows), "passes": _sizes(rows)}
+    made = {
+        "error-bars": _bars(rows),
+        "errors-by-passes": _errors(rows),
+        "passes": _sizes(rows),
+        "default": _by_text(rows),
+        "before-and-now": _matched(rows),
+        "missing": _missing(rows),
+        "misses": _misses(rows),
+    }
     return {name: _table(*table).splitlines() for name, table in made.items()}
 
 
 def blocks(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The tables that the page shows: each model's pairs together, and those of the default."""
-    heads, lines = _bars([row for row in rows if row["estimator"] == NOW])
-    kept = [line for line in lines if line[0].endswith(", all") and line[1] in SHOWN]
-    tables = {
-        "error bars": (heads, kept),
-        "default": _by_text(rows),
-        "before and now": _matched(rows),
-        "missing": _missing(rows),
-        "misses": _misses(rows),
-    }
+    """The finding, and the tables of the default: numbers by model, and likely fills."""
+    heads, missing = _missing(_defaults(rows, DEFAULT))
+    shown = [0, 1, 3, 4, 5, 7]
+    few = [[line[place] for place in shown] for line in (heads, *missing)]
     return {
-        name: _table(heads, lines).splitlines() if lines else ["None."]
-        for name, (heads, lines) in tables.items()
+        "finding": _finding(rows),
+        "default": _by_model(rows),
+        "missing": _table(few[0], few[1:]).splitlines(),
     }
+
+
+def _by_model(rows: Sequence[Row]) -> list[str]:
+    """Shares within two stated errors: numbers down, models across."""
+    _, lines = _by_text(rows)
+    models = list(dict.fromkeys(line[0] for line in lines))
+    cells = {(line[1], line[0]): f"{line[3]} [{line[4].replace(' to ', ', ')}]" for line in lines}
+    titles = [title for title in QUANTITIES.values() if (title, models[0]) in cells]
+    table = [[title, *(cells[title, model] for model in models)] for title in titles]
+    return _table(["number", *models], table).splitlines()
+
+
+def _finding(rows: Sequence[Row]) -> list[str]:
+    """The sentence at the top of the page."""
+    _, lines = _by_text(rows)
+    shares = [round(100 * float(line[3])) for line in lines]
+    _, earlier = _bars([row for row in rows if row["estimator"] == NOW])
+    chinese = [round(100 * float(line[4])) for line in earlier if "chinese, all" in line[0]]
+    texts: dict[str, int] = {}
+    for model, _, count, *_ in lines:
+        name = model.removesuffix(", all")
+        texts[name] = max(texts.get(name, 0), int(count))
+    _, missing = _missing(_defaults(rows, DEFAULT))
+    likely = sum(int(line[5]) for line in missing)
+    fills = "No fill" if not likely else "1 fill" if likely == 1 else f"{likely} fills"
+    measured = ", ".join(f"{count} texts of {name}" for name, count in texts.items())
+    return [
+        f"**Two error bars hold {min(shares)} to {max(shares)} of 100 exact numbers in English.**",
+        f"{fills} with a probability of 0.02 or more {'were' if likely > 1 else 'was'} missing",
+        f"({measured}). In Chinese, measured with [an earlier default](#the-earlier-default), two"
+        f" error bars hold {min(chinese)} to {max(chinese)}.",
+    ]
 
 
 def main() -> None:
