@@ -51,7 +51,7 @@ _PROSE = re.compile(
 )
 _REMOVED = (
     (re.compile(r"<!--.*?-->", re.S), " "),
-    (re.compile(r"`[^`]*`"), "code"),
+    (re.compile(r"`[^`]*`"), "Code"),
     (re.compile(r"\$\$.*?\$\$", re.S), " "),
     (re.compile(r"\$[^$\n]+\$"), "formula"),
     (re.compile(r"!\[[^\]]*\]\([^)]*\)"), " "),

@@ -34,6 +34,7 @@ exclude_patterns = ["_sphinx"]
 # what pages link to as a whole
 folders_shown = [
     "how-to/kubernetes",
+    "how-to/slurm",
     "results/table1-caption-bert",
     "results/table1-english-distil",
     "results/table1-tiny-english",

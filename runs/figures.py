@@ -2,8 +2,8 @@
 
     python runs/figures.py [NAME ...]
 
-NAME: forest, perplexity, passes, contradiction, sketch, construction; all
-without one. `construction` runs models/tiny-english, the
+NAME: forest, perplexity, passes, contradiction, sketch, construction, how-it-works; all
+without one. `construction` and `how-it-works` run models/tiny-english, the
 others read what is published. Colours are Paul Tol's, which colour-blind readers can tell from each
 other.
 """
@@ -11,6 +11,7 @@ other.
 import argparse
 import csv
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -312,6 +313,83 @@ def construction() -> "Figure":
     return figure
 
 
+# grey that is readable on white paper and on a dark page
+INK = "#7a7a7a"
+DIAGRAM = "how-it-works"
+WORDS = (("people", "man", "men"), ("are", "is"))
+
+
+def how_it_works() -> str:
+    """A text, its two tables of conditionals and the joint, as SVG without a background."""
+    lm = unmask.load(ROOT / "models" / "tiny-english")
+    quiet = unmask.Settings(progress=False, announce=False)
+    joint = lm.joint("The [MASK] [MASK] at the casino.", settings=quiet)
+    first, second = WORDS
+    given_second = [
+        [joint_share(lm, f"The [MASK] {b} at the casino.", a, quiet) for b in second] for a in first
+    ]
+    given_first = [
+        [joint_share(lm, f"The {a} [MASK] at the casino.", b, quiet) for b in second] for a in first
+    ]
+    together = [[math.exp(joint.log_prob(a, b)) for b in second] for a in first]
+    parts = [
+        label(110, 128, "The ▢ ▢ at the casino.", 17),
+        label(110, 152, "a text with two blanks", 12),
+        arrow(205, 112, 262, 80),
+        arrow(205, 140, 262, 190),
+        *grid(330, 40, "p(first | second)", given_second, COLOURS[1], 0.15),
+        *grid(330, 170, "p(second | first)", given_first, COLOURS[1], 0.7),
+        arrow(452, 80, 512, 112),
+        arrow(452, 190, 512, 140),
+        *grid(580, 100, "joint: p(first, second)", together, "#5b7fd6", 0.17),
+    ]
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 270" width="720" height="270" '
+        'font-family="system-ui, sans-serif" role="img">\n'
+        "<title>a text, its two tables of conditional probabilities, and the joint</title>\n"
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+        f'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="{INK}"/></marker></defs>\n'
+        + "\n".join(parts)
+        + "\n</svg>\n"
+    )
+
+
+def joint_share(lm: unmask.LanguageModel, text: str, word: str, quiet: unmask.Settings) -> float:
+    """The probability of a word in the one blank of a text."""
+    return math.exp(lm.joint(text, settings=quiet).log_prob(word))
+
+
+def grid(
+    left: int, top: int, title: str, values: list[list[float]], colour: str, full: float
+) -> list[str]:
+    """A table of percentages on opaque tiles, each as dark as its value is large."""
+    parts = [label(left + 56, top - 18, title, 13)]
+    parts += [label(left + 28 + 56 * at, top - 2, word, 12) for at, word in enumerate(WORDS[1])]
+    for row, word in enumerate(WORDS[0]):
+        y = top + 4 + 24 * row
+        parts.append(label(left - 6, y + 16, word, 12, "end"))
+        for column, value in enumerate(values[row]):
+            shade = 0.06 + 0.6 * min(1.0, value / full)
+            tile = f'x="{left + 56 * column}" y="{y}" width="54" height="22" rx="3"'
+            parts.append(f'<rect {tile} fill="#fff"/>')
+            parts.append(f'<rect {tile} fill="{colour}" fill-opacity="{shade:.2f}"/>')
+            number = f"{100 * value:.1f}%"
+            parts.append(label(left + 27 + 56 * column, y + 16, number, 12, ink="#222"))
+    return parts
+
+
+def label(x: int, y: int, text: str, size: int, anchor: str = "middle", *, ink: str = INK) -> str:
+    place = f'x="{x}" y="{y}" font-size="{size}" text-anchor="{anchor}"'
+    return f'<text {place} fill="{ink}">{text}</text>'
+
+
+def arrow(x: int, y: int, to_x: int, to_y: int) -> str:
+    return (
+        f'<path d="M{x} {y} {to_x} {to_y}" stroke="{INK}" stroke-width="1.5" '
+        'marker-end="url(#tip)" fill="none"/>'
+    )
+
+
 FIGURES: dict[str, Callable[[], "Figure"]] = {
     one.__name__: one
     for one in (
@@ -327,10 +405,14 @@ FIGURES: dict[str, Callable[[], "Figure"]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The figures of docs/results/figures.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FIGURES))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join([*FIGURES, DIAGRAM]))
     chosen = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
-    for name in chosen.names or FIGURES:
+    for name in chosen.names or [*FIGURES, DIAGRAM]:
+        if name == DIAGRAM:
+            place = ROOT / "docs" / "figures" / f"{name}.svg"
+            place.write_text(how_it_works(), encoding="utf-8")
+            continue
         save_figure(FIGURES[name](), FOLDER / f"{name}.svg")
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from snippets import blocks
+from snippets import blocks, commands
 
 from unmask import cli
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "how-to"
 MANIFESTS = sorted((FOLDER / "kubernetes").glob("*.yaml"))
+BATCH_SCRIPTS = sorted((FOLDER / "slurm").glob("*.sbatch"))
 
 
 def parsed(words: list[str]) -> argparse.Namespace:
@@ -23,17 +24,21 @@ def parsed(words: list[str]) -> argparse.Namespace:
 
 
 def test_shell_scripts_are_sound() -> None:
+    texts = {path.name: path.read_text() for path in BATCH_SCRIPTS}
     for page in FOLDER.glob("*.md"):
-        text = "\n".join(one.text for one in blocks(page) if one.language in ("sh", "bash"))
+        shell = [block.text for block in blocks(page) if block.language in ("sh", "bash")]
+        texts[page.name] = "\n".join(shell)
+    for name, text in texts.items():
         done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)
-        assert done.returncode == 0, f"{page.name}: {done.stderr}"
+        assert done.returncode == 0, f"{name}: {done.stderr}"
 
 
 def test_batch_scripts_have_what_they_use() -> None:
-    texts = [one.text for one in blocks(FOLDER / "slurm.md")]
-    array, ray = (text for text in texts if "#SBATCH" in text)
+    array, ray = (path.read_text() for path in BATCH_SCRIPTS)
     for script in (array, ray):
         assert script.startswith("#!/bin/bash\n#SBATCH")
+        (words,) = (command.unmask for command in commands(script) if command.unmask)
+        assert parsed([re.sub(r"\$\w+", "0", word).replace("0/0", "0/8") for word in words])
     # indices begin at 0, and a task that was ended in time is queued again
     assert "\n#SBATCH --array=0-" in array
     assert '--shard "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"' in array

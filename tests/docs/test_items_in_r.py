@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how-to" / "items-to-r.md"
+FOLDER = ROOT / "docs" / "how-to"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
@@ -22,10 +22,11 @@ def has_packages(*names: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("script", "package"), [("items_in_r.R", "lme4"), ("joint_in_r.R", "reticulate")]
+    ("script", "package", "page"),
+    [("items_in_r.R", "lme4", "items-to-r.md"), ("joint_in_r.R", "reticulate", "from-r.md")],
 )
 def test_a_script_prints_what_the_page_shows(
-    script: str, package: str, monkeypatch: pytest.MonkeyPatch
+    script: str, package: str, page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not has_packages(package):
         pytest.skip(f"R with {package} is not installed")
@@ -34,8 +35,8 @@ def test_a_script_prints_what_the_page_shows(
     printed = subprocess.run(
         ["Rscript", f"runs/{script}"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout
-    page = PAGE.read_text(encoding="utf-8")
-    block = page.partition(f"<!-- {script} -->\n```text\n")[2].partition("```")[0]
+    text = (FOLDER / page).read_text(encoding="utf-8")
+    block = text.partition(f"<!-- {script} -->\n```text\n")[2].partition("```")[0]
     assert NUMBER.sub("#", printed).split() == NUMBER.sub("#", block).split()
     numbers, shown = ([float(n) for n in NUMBER.findall(text)] for text in (printed, block))
     assert numbers == pytest.approx(shown, rel=2e-3, abs=2e-3)

@@ -74,7 +74,7 @@ def test_the_page_cites_what_the_file_cites() -> None:
 
 def test_images_are_of_this_version() -> None:
     pages = [*(ROOT / "docs" / "how-to").rglob("*.yaml"), *(ROOT / "docs").rglob("Dockerfile")]
-    pages.append(ROOT / "docs" / "how-to" / "kubernetes.md")
+    pages.append(ROOT / "docs" / "how-to" / "scale.md")
     tags = {tag for page in pages for tag in re.findall(r"/unmask:([\d.]+\d)", page.read_text())}
     assert tags == {unmask.__version__}
 
