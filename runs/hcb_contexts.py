@@ -136,7 +136,7 @@ def _read(
     blanks: Sequence[int],
 ) -> Tensor:
     """Log-probabilities of every token at some blanks of a few rows."""
-    outcomes, kept = Outcomes.every(lm.model), []
+    outcomes, kept = Outcomes.of(lm.model), []
     at = [pair.cloze.positions[blank] for blank in blanks]
 
     def use(_: slice, readouts: Tensor) -> None:
@@ -155,7 +155,7 @@ def _contexts(
     heads: Sequence[Tensor],
 ) -> Contexts:
     """What the first blank is given tokens in the second: of one outcome, and of the heads."""
-    outcomes = Outcomes.every(lm.model)
+    outcomes = Outcomes.of(lm.model)
     first, second = pair.cloze.positions
     single, whole = [], []
 

@@ -42,7 +42,7 @@ class Filled(NamedTuple):
 
 def by_threshold(lm: unmask.LanguageModel, cloze: unmask.Cloze, at_least: float) -> Filled:
     """Step by step, every blank whose likeliest token is so likely, and at least the surest."""
-    reader, outcomes = RowReader(lm.model, QUIET), Outcomes.every(lm.model)
+    reader, outcomes = RowReader(lm.model, QUIET), Outcomes.of(lm.model)
     ids, left = list(cloze.ids), list(cloze.positions)
     while left:
         best = outcomes.log_probs(reader.one(ids, left)).max(dim=1)
@@ -57,7 +57,7 @@ def by_threshold(lm: unmask.LanguageModel, cloze: unmask.Cloze, at_least: float)
 
 def by_groups(lm: unmask.LanguageModel, cloze: unmask.Cloze, bits: float) -> Filled:
     """Group after group, each blank with its likeliest token given the groups before."""
-    reader, outcomes = RowReader(lm.model, QUIET), Outcomes.every(lm.model)
+    reader, outcomes = RowReader(lm.model, QUIET), Outcomes.of(lm.model)
     log_probs = outcomes.log_probs(reader.one(cloze.ids, cloze.positions)).cpu()
     order = log_probs.amax(dim=1).argsort(descending=True, stable=True).tolist()
     measured = lm.dependence(cloze, samples=SAMPLES, settings=QUIET)

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from unmask.arguments import whole_number
 from unmask.errors import ModelError
 from unmask.language_model import LanguageModel
 from unmask.model.pretrained import adapt, load_pretrained
@@ -50,6 +51,13 @@ def load(
         >>> lm.max_length
         128
     """
+    number = whole_number(mask_id)
+    if mask_id is not None and (number is None or number < 0):
+        raise ModelError(f"mask_id is the id of a token, from 0, not {quoted(mask_id)}")
+    if shift is not None and not isinstance(shift, bool):
+        raise ModelError(f"shift is True or False, not {quoted(shift)}")
+    if time is not None and not isinstance(time, str):
+        raise ModelError(f"time is the name of an argument of the model, not {quoted(time)}")
     if isinstance(model, tuple):
         if len(model) != 2:
             raise ModelError(f"a pair (model, tokenizer) has two parts, not {len(model)}")

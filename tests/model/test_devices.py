@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import strict_device
 import torch
+from toy_lm import ToyMaskedLM, toy_joint
 
 import unmask
 from unmask.model import devices
-from unmask.model.batch_size import in_batches
+from unmask.model.row_reader import RowReader
 
 PACKAGE = Path(unmask.__file__).parent
 CPU = torch.arange(6.0).view(2, 3)
@@ -72,20 +73,22 @@ def test_the_stand_in_allows_what_cuda_allows(name: str) -> None:
 
 
 def test_what_torch_keeps_of_the_device_is_given_back_when_memory_runs_out() -> None:
-    def run(batch: slice) -> None:
+    def use(batch: slice, _: torch.Tensor) -> None:
         if batch.stop - batch.start > 2:
             raise torch.OutOfMemoryError("out of memory")
 
     before = strict_device.MODULE.emptied
-    assert in_batches(8, 8, run) == 2
+    reader = RowReader(ToyMaskedLM(toy_joint(3, 2)), unmask.Settings(batch_size=8))
+    reader.each_batch(torch.full((8, 2), 3), [0], use)
+    assert reader.batch_size == 2
     assert strict_device.MODULE.emptied == before + 2
 
 
 def test_accelerators_without_float64_only_run_the_model() -> None:
     apple = torch.device("mps")
-    assert (devices.kind_of(apple), devices.device_name(apple)) == ("other", "mps")
+    assert (devices.is_gpu(apple), devices.device_name(apple)) == (False, "mps")
     assert devices.for_float64(apple) == torch.device("cpu")
-    assert devices.default_device().type == strict_device.NAME
+    assert devices.device_of(None).type == strict_device.NAME
 
 
 def test_one_module_names_a_gpu() -> None:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 import unmask
 from unmask.model import passes
-from unmask.model.passes import Replaced, lock_of, run_pass
+from unmask.model.passes import Pass, lock_of
 
 THREADS, EACH, DIFFERENT = 4, 80, 40
 QUIET = unmask.Settings(progress=False, announce=False)
@@ -259,7 +259,7 @@ def test_what_a_pass_replaces_is_put_back_in_a_child():
             leave.wait(60)
 
     model = Changing()
-    other = threading.Thread(target=lambda: run_pass(model, Replaced(model)), daemon=True)
+    other = threading.Thread(target=Pass(model).run, daemon=True)
     other.start()
     assert inside.wait(60)
     try:

@@ -1,61 +1,35 @@
 """The number of rows of one forward pass: the caller's, or what suits the device.
 
-Rows of one length are batched by their tokens, so that results do not change with the clock. When
-memory runs out, batches shrink.
+Rows of one length are batched by their tokens, so that results do not change with the clock.
 """
 
 import time
-from collections.abc import Callable
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from unmask.errors import MemoryLimitError
-from unmask.model.devices import kind_of, release_cached_memory
+from unmask.model.devices import is_gpu
 from unmask.model.masked_lm import MaskedLM
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
 
 # rows x tokens that one forward pass takes when the caller names no batch size
-_TOKENS_PER_BATCH = {"cpu": 2048, "gpu": 65_536}
+_TOKENS_ON_CPU, _TOKENS_ON_GPU, _TOKENS_ELSEWHERE = 2048, 65_536, 16_384
 # where logits of every position must be kept (no output embedding), cells of one batch
 _CELLS_PER_BATCH = 2**26
 # enough to time a batch of any size, and to warm up
 _ROWS_TIMED, _ROWS_TO_WARM_UP = 256, 16
 
 
-def in_batches(total: int, size: int, run: Callable[[slice], None]) -> int:
-    """Run slices of at most `size`; when memory runs out, halve and go on.
-
-    Returns the size that it ended with.
-    """
-    start = 0
-    while start < total:
-        batch = slice(start, min(start + size, total))
-        try:
-            run(batch)
-        except (RuntimeError, MemoryError) as error:
-            if not _is_out_of_memory(error):
-                raise
-            if size == 1:
-                raise MemoryLimitError(
-                    "one forward pass of this text does not fit into memory"
-                ) from None
-            size //= 2
-        else:
-            start = batch.stop
-            continue
-        # here, not above: while the exception is held, so are the tensors it failed on
-        release_cached_memory()
-    return size
-
-
 def rows_per_batch(model: MaskedLM, length: int, settings: Settings) -> int:
     """The caller's batch size, or a fixed one that suits the device."""
     if settings.batch_size is not None:
         return settings.batch_size
-    rows = _TOKENS_PER_BATCH.get(kind_of(model.device), 16_384) // length
+    if model.device.type == "cpu":
+        rows = _TOKENS_ON_CPU // length
+    else:
+        rows = (_TOKENS_ON_GPU if is_gpu(model.device) else _TOKENS_ELSEWHERE) // length
     if model.output_embedding is None:
         rows = min(rows, _CELLS_PER_BATCH // (length * model.vocabulary_size))
     return max(1, rows)
@@ -76,7 +50,7 @@ def _seconds(model: MaskedLM, ids: Int[Tensor, "rows length"], position: int) ->
     return time.perf_counter() - start
 
 
-def _is_out_of_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """True if an error of any device means that memory ran out."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True

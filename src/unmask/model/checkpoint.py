@@ -6,7 +6,6 @@ not called safetensors. So it gets the weights from here, as tensors, and never 
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -22,7 +21,7 @@ _WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
 # what only a message needs: the names of no list decide what is read
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 # their values become arguments of a tokenizer's class, paths of files among them
-_SETTINGS = ("config.json", "tokenizer_config.json", "special_tokens_map.json")
+_TOKENIZER_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Checkpoint:
             )
 
     def reject_files_outside(self) -> None:
-        """Reject links and settings that lead transformers to files outside the folder."""
+        """Reject links and settings of a tokenizer that lead to files outside the folder."""
         config = self.path("config.json")
         if config is None:
             return
@@ -76,14 +75,19 @@ class Checkpoint:
             for path in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
                 if path.is_file() and not _is_inside(path, folder):
                     raise self._outside(f"{quoted(path.name)} of {self._shown} is a link to")
-        for name in _SETTINGS:
+        for name in _TOKENIZER_SETTINGS:
             settings = self.path(name)
-            for value in () if settings is None else _strings_of(settings):
-                # a bare name, as that of a kind of model, is no path to a file elsewhere
-                places = (Path(value), folder / value) if os.path.dirname(value) else ()
-                if any(os.path.isfile(p) and not _is_inside(p, folder) for p in places):
-                    named = f"{name} of {self._shown} names {quoted(value)},"
-                    raise self._outside(named, "delete that entry")
+            # what is not JSON is explained by whoever needs it
+            values = [None if settings is None else _read_json(settings)]
+            for value in values:
+                if isinstance(value, dict | list):
+                    values += value.values() if isinstance(value, dict) else value
+                # a bare name is no path to a file elsewhere
+                elif isinstance(value, str) and os.path.dirname(value):
+                    places = (Path(value), folder / value)
+                    if any(os.path.isfile(p) and not _is_inside(p, folder) for p in places):
+                        named = f"{name} of {self._shown} names {quoted(value)},"
+                        raise self._outside(named, "delete that entry")
 
     def weights(self, config: Any) -> dict[str, Tensor]:
         """All weights, from the files that the configuration or the index names."""
@@ -98,9 +102,26 @@ class Checkpoint:
                 break
         else:
             raise ModelError(self._without_weights(named))
+        files: dict[str, Path | None] = {first: path}
+        if first.endswith(".json"):
+            index = _read_json(path)
+            by_weight = index.get("weight_map") if isinstance(index, dict) else None
+            if not isinstance(by_weight, dict):
+                raise ModelError(f"{quoted(first)} of {self._shown} is not an index of weights")
+            shards = sorted({str(name) for name in by_weight.values()})
+            files = {name: self._inner_path(name) for name in shards}
         weights: dict[str, Tensor] = {}
-        for shard in self._shards(first, path) if first.endswith(".json") else [first]:
-            weights.update(self._tensors(shard))
+        for name, file in files.items():
+            if file is None:
+                raise ModelError(f"{self._shown} lacks {quoted(name)}, which its index names")
+            try:
+                weights.update(load_file(file))
+            except SafetensorError as error:
+                raise ModelError(
+                    f"{quoted(name)} of {self._shown} is not a safetensors file "
+                    f"({printable(str(error))}); download it again if it is damaged; if it is a "
+                    "pickle, convert it, or load with allow_pickle=True if you trust the file"
+                ) from None
         return weights
 
     @property
@@ -112,28 +133,6 @@ class Checkpoint:
             f"{what} a file outside the folder; {cure}, or load with allow_pickle=True if you "
             "trust the folder"
         )
-
-    def _shards(self, index: str, path: Path) -> list[str]:
-        try:
-            return sorted({str(name) for name in _read_json(path)["weight_map"].values()})
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise ModelError(
-                f"{quoted(index)} of {self._shown} is not an index of weights"
-            ) from None
-
-    def _tensors(self, name: str) -> dict[str, Tensor]:
-        path = self._inner_path(name)
-        if path is None:
-            raise ModelError(f"{self._shown} lacks {quoted(name)}, which its index names")
-        try:
-            return load_file(path)
-        except SafetensorError as error:
-            raise ModelError(
-                f"{quoted(name)} of {self._shown} is not a safetensors file "
-                f"({printable(str(error))}); download it again if it is damaged; if it is a "
-                "pickle, convert it, or load with allow_pickle=True if you trust the "
-                "file"
-            ) from None
 
     def _inner_path(self, name: str) -> Path | None:
         """The path of a file, which must be inside the folder."""
@@ -170,20 +169,9 @@ def _is_inside(path: Path, folder: str | Path) -> bool:
     return path.resolve().is_relative_to(root)
 
 
-def _strings_of(path: Path) -> Iterator[str]:
-    """Every string of a JSON file, under any key; none if it is not JSON."""
-    try:
-        values = [_read_json(path)]
-    except ValueError:
-        # whoever needs the file raises
-        return
-    while values:
-        value = values.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict | list):
-            values.extend(value.values() if isinstance(value, dict) else value)
-
-
 def _read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+    """The content of a file; None if it is not JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return None

@@ -1,52 +1,48 @@
 """Differences between devices: the one module that names any beside the CPU.
 
-A GPU computes in float64, so tables stay on it, and torch compiles for it. Any other accelerator,
-such as Apple's, only runs the model.
+A GPU computes in float64, so tables stay on it. Any other accelerator, such as Apple's, only runs
+the model.
 """
 
-from typing import Literal
-
 import torch
+
+from unmask.errors import ModelError
+from unmask.printable import printable, quoted
 
 # the device type of NVIDIA's and AMD's GPUs
 GPU = "cuda"
 _GPUS = {GPU}
 
 
-def kind_of(device: torch.device) -> Literal["cpu", "gpu", "other"]:
-    """The CPU, a GPU, or an accelerator without float64."""
-    if device.type == "cpu":
-        return "cpu"
-    return "gpu" if device.type in _GPUS else "other"
-
-
-# names that torch knows; its own list has two dozen
-USUAL_NAMES = "a GPU is 'cuda', or 'mps' on a Mac"
-
-
 def is_gpu(device: torch.device) -> bool:
     """True for a GPU."""
-    return kind_of(device) == "gpu"
+    return device.type in _GPUS
 
 
 def for_float64(device: torch.device) -> torch.device:
     """The device that computes with a model's results: the same if it has float64, or the CPU."""
-    return device if kind_of(device) != "other" else torch.device("cpu")
+    return device if device.type == "cpu" or is_gpu(device) else torch.device("cpu")
 
 
-def default_device() -> torch.device:
-    """A GPU if there is one."""
-    if torch.accelerator.is_available():
-        accelerator = torch.accelerator.current_accelerator()
-        if accelerator is not None and is_gpu(accelerator):
-            return accelerator
-    return torch.device("cpu")
-
-
-def available_devices() -> list[str]:
-    """The names of the devices of this machine."""
-    names = ["cpu", *(f"{GPU}:{number}" for number in range(torch.cuda.device_count()))]
-    return [*names, "mps"] if torch.backends.mps.is_available() else names
+def device_of(name: str | torch.device | None) -> torch.device:
+    """The device of a name; by default a GPU if there is one."""
+    if name is None:
+        gpu = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        return gpu if gpu is not None and is_gpu(gpu) else torch.device("cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        why = printable(str(error).partition("\n")[0])
+        if "Expected one of" in why:
+            # torch lists two dozen backends where it does not know the name
+            why = "a GPU is 'cuda', or 'mps' on a Mac"
+        here = ["cpu", *(f"{GPU}:{number}" for number in range(torch.cuda.device_count()))]
+        here += ["mps"] if torch.backends.mps.is_available() else []
+        raise ModelError(
+            f"no device {quoted(str(name))} here ({why}); use {' or '.join(map(quoted, here))}"
+        ) from None
+    return device
 
 
 def gpu_of_process(number: int) -> str | None:

@@ -17,13 +17,9 @@ from unmask.model.output_layer import (
     OutputEmbedding,
     Positions,
     at_positions,
-    largest_error,
-    nearest_layer,
+    largest_difference,
 )
-from unmask.model.passes import Capture, Replaced, lock_of, run_pass
-
-# how far two results may differ by rounding, as a part of the largest
-_ROUNDING = {torch.float32: 2e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+from unmask.model.passes import Pass, Replaced, lock_of
 
 
 class HuggingFaceMaskedLM:
@@ -52,23 +48,13 @@ class HuggingFaceMaskedLM:
         self.max_length = _longest(model)
         self._every_module = list(model.modules())
         # what passes over rows of a length replace of the model
-        self._replaced: dict[int, Replaced] = {}
+        self._replaced: dict[int, Replaced | None] = {}
         self._verified_lengths: set[int] = set()
         self._takes_attention_mask = False
         with lock_of(self.model):
-            self._require_eval_mode()
             if "attention_mask" in inspect.signature(model.forward).parameters:
                 self._takes_attention_mask = self._needs_attention_mask()
-            probe = self._probe_ids()
-            logits = self._logits(probe)
-            self.vocabulary_size = int(logits.shape[-1])
-            if not bool(torch.isfinite(logits).all()):
-                raise NumericsError(
-                    f"{self._name} returns logits that are not finite; float16 overflows in "
-                    "some models, so try float32, and check the weights"
-                )
-            self._require_repeatable(probe, logits)
-            self._layer = self._verified_layer(probe, logits)
+            self.vocabulary_size, self._layer = self._probed()
         if self._layer is None:
             warnings.warn(
                 f"{self._name}: its logits are not a linear function of its output "
@@ -89,7 +75,16 @@ class HuggingFaceMaskedLM:
             return None
         if not self._layer.is_current(self.model.get_output_embeddings()):
             with lock_of(self.model):
-                self._follow_layer()
+                # unless another thread has read it again meanwhile
+                if not self._layer.is_current(self.model.get_output_embeddings()):
+                    size, layer = self._probed()
+                    if layer is None or size != self.vocabulary_size:
+                        raise ModelError(
+                            f"the output layer of {self._name} has changed since it was loaded; "
+                            "load it again"
+                        )
+                    self._layer = layer
+                    self._verified_lengths.clear()
         return self._layer.embedding
 
     def readouts(
@@ -114,41 +109,32 @@ class HuggingFaceMaskedLM:
             config = getattr(self.model, "config", None)
             if not attention or getattr(config, "_attn_implementation", None) in (None, "eager"):
                 config = None
-            readouts, output = self._read(ids, positions, fused=config, **more)
+            readouts, output = self._read(ids, positions, unfused=config, **more)
         return Inside.of(readouts, output, positions.to(self.device), ids.shape[1])
 
     def _read(self, ids: Tensor, positions: Positions, **how: Any) -> tuple[Tensor, Any]:
         """Readouts (or logits), and the whole output of the pass."""
-        at = self._predicting(positions) if self.shift else positions
+        at: Any = positions
+        if self.shift:
+            values = positions.flatten().tolist() if isinstance(positions, Tensor) else positions
+            if 0 in values:
+                raise ClozeError(FIRST_IS_NO_BLANK)
+            at = positions - 1 if isinstance(positions, Tensor) else [p - 1 for p in positions]
         with lock_of(self.model):
-            self._require_eval_mode()
             self._verify_length(ids, at)
             if self.output_embedding is None:
-                output = self._forward(ids, **how)
+                output = self._run(ids, **how)[1]
                 return at_positions(output.logits, at).float(), output
-            readouts, output = self._captured(ids, at, **how)
+            readouts, output = self._run(ids, at, **how)
             return readouts.float(), output
-
-    def _predicting(self, positions: Any) -> Any:
-        """The positions where the tokens at some positions are predicted."""
-        values = positions.flatten().tolist() if isinstance(positions, Tensor) else positions
-        if 0 in values:
-            raise ClozeError(FIRST_IS_NO_BLANK)
-        return positions - 1 if isinstance(positions, Tensor) else [p - 1 for p in positions]
 
     @property
     def _name(self) -> str:
         return type(self.model).__name__
 
-    def _require_eval_mode(self) -> None:
-        if self.model.training or any(module.training for module in self._every_module):
-            raise ModelError(
-                f"{self._name} is in training mode, so dropout would change every answer; "
-                "call model.eval() first"
-            )
-
     def _require_repeatable(self, ids: Tensor, logits: Tensor) -> None:
-        if not _same_numbers(self._logits(ids), logits):
+        error, tolerated = largest_difference(self._logits(ids), logits)
+        if not error <= tolerated:
             raise ModelError(
                 f"{self._name} gives other logits each time it reads the same text; unmask needs "
                 "a model without random numbers in its forward pass"
@@ -166,7 +152,8 @@ class HuggingFaceMaskedLM:
             self._require_repeatable(row, whole)
         # readers of these numbers raise where they are not finite
         elif bool(torch.isfinite(logits).all()):
-            error, tolerated = largest_error(embedding, self._captured(row, at)[0], logits)
+            rebuilt = embedding.logits(self._run(row, at)[0].float())
+            error, tolerated = largest_difference(rebuilt, logits)
             if not error <= tolerated:
                 self._require_repeatable(row, whole)
                 raise ModelError(
@@ -176,52 +163,46 @@ class HuggingFaceMaskedLM:
                 )
         self._verified_lengths.add(length)
 
-    def _follow_layer(self) -> None:
-        """Read the output layer again, of a model that was trained, loaded or moved since."""
-        if self._layer is not None and self._layer.is_current(self.model.get_output_embeddings()):
-            # another thread has
-            return
-        probe = self._probe_ids()
-        logits = self._logits(probe)
-        layer = (
-            self._verified_layer(probe, logits)
-            if logits.shape[-1] == self.vocabulary_size
-            else None
-        )
-        if layer is None:
-            raise ModelError(
-                f"the output layer of {self._name} has changed since it was loaded; load it again"
-            )
-        self._layer = layer
-        self._verified_lengths.clear()
-
-    def _forward(
+    def _run(
         self,
         ids: Tensor,
+        positions: Positions | None = None,
         *,
-        capture: Capture | None = None,
-        fused: Any = None,
         mask: bool | None = None,
+        unfused: Any = None,
         **more: bool,
-    ) -> Any:
-        """One pass; nothing is padded, so the mask is all ones and given only if that matters."""
-        ids, length = ids.to(self.device), ids.shape[1]
+    ) -> tuple[Any, Any]:
+        """One pass: with positions the output layer's input there, and the model's output.
+
+        The output layer is then spared its work. Nothing is padded, so the attention mask is all
+        ones and given only if that matters.
+        """
+        if self.model.training or any(module.training for module in self._every_module):
+            raise ModelError(
+                f"{self._name} is in training mode, so dropout would change every answer; "
+                "call model.eval() first"
+            )
+        ids, (count, length) = ids.to(self.device), ids.shape
         with_mask = self._takes_attention_mask if mask is None else mask
-        options: dict[str, Any] = {"attention_mask": torch.ones_like(ids)} if with_mask else {}
+        inputs: dict[str, Any] = {"attention_mask": torch.ones_like(ids)} if with_mask else {}
         if self.time is not None:
-            options[self.time] = (ids == self.mask_id).float().mean(1)
-        replaced = self._replaced.get(length) or Replaced(self.model)
-        output = run_pass(
-            lambda: self.model(input_ids=ids, return_dict=True, **options, **more),
-            replaced,
-            capture=capture,
-            fused=fused,
-        )
-        self._replaced[length] = replaced
-        return output
+            inputs[self.time] = (ids == self.mask_id).float().mean(1)
+        layer = None if positions is None else self.model.get_output_embeddings()
+        forward = Pass(self.model, self._replaced.get(length), layer, unfused)
+        output = forward.run(input_ids=ids, return_dict=True, **inputs, **more)
+        self._replaced[length] = forward.replaced
+        if positions is None:
+            return None, output
+        several = positions.shape[1] if isinstance(positions, Tensor) else len(positions)
+        readouts = forward.inputs[0] if len(forward.inputs) == 1 else None
+        if readouts is not None and readouts.shape[1] == length:
+            readouts = at_positions(readouts, positions)
+        if readouts is None or readouts.shape[:2] != (count, several):
+            raise ModelError(f"{self._name} does not call its output layer once")
+        return readouts, output
 
     def _logits(self, ids: Int[Tensor, "rows length"]) -> Float[Tensor, "rows length vocabulary"]:
-        logits = getattr(self._forward(ids), "logits", None)
+        logits = getattr(self._run(ids)[1], "logits", None)
         if not isinstance(logits, Tensor):
             raise ModelError(
                 f"{self._name} gives no logits, so it lacks the head of a masked LM; load its "
@@ -236,18 +217,6 @@ class HuggingFaceMaskedLM:
             )
         return logits
 
-    def _captured(self, ids: Tensor, positions: Positions, **how: Any) -> tuple[Tensor, Any]:
-        """The input of the output layer, which a pass spares its work, and the pass's output."""
-        capture = Capture(self.model.get_output_embeddings())
-        output = self._forward(ids, capture=capture, **how)
-        several = positions.shape[1] if isinstance(positions, Tensor) else len(positions)
-        readouts = capture.inputs[0] if len(capture.inputs) == 1 else None
-        if readouts is not None and readouts.shape[1] == ids.shape[1]:
-            readouts = at_positions(readouts, positions)
-        if readouts is None or readouts.shape[:2] != (len(ids), several):
-            raise ModelError(f"{self._name} does not call its output layer once")
-        return readouts, output
-
     def _needs_attention_mask(self) -> bool:
         """True if a mask of ones changes anything, special tokens in the text or not."""
         ids = self._probe_ids()
@@ -259,13 +228,14 @@ class HuggingFaceMaskedLM:
                 ids = torch.cat([ids, ids[:1]])
                 ids[-1, ids.shape[1] // 4] = token
         try:
-            without = self._forward(ids, mask=False).logits
+            without = self._run(ids, mask=False)[1].logits
         except Exception:  # a model that breaks without a mask needs one
             return True
         try:
-            return not _same_numbers(self._forward(ids, mask=True).logits, without)
+            error, tolerated = largest_difference(self._run(ids, mask=True)[1].logits, without)
         except Exception:  # and one that takes masks of other kinds only does not (Dream)
             return False
+        return not error <= tolerated
 
     def _probe_ids(self) -> Int[Tensor, "rows length"]:
         """A few arbitrary sequences, the mask in each, the same in every process."""
@@ -276,32 +246,44 @@ class HuggingFaceMaskedLM:
         ids[:, length // 2] = self.mask_id
         return ids
 
-    def _verified_layer(self, ids: Tensor, logits: Tensor) -> FollowedLayer | None:
-        """The output layer, if it reproduces the model's own logits; the bias may lie elsewhere."""
+    def _probed(self) -> tuple[int, FollowedLayer | None]:
+        """The number of outputs, and the output layer if it reproduces the model's own logits.
+
+        The bias may lie elsewhere in the model.
+        """
+        ids = self._probe_ids()
+        logits = self._logits(ids)
+        if not bool(torch.isfinite(logits).all()):
+            raise NumericsError(
+                f"{self._name} returns logits that are not finite; float16 overflows in "
+                "some models, so try float32, and check the weights"
+            )
+        self._require_repeatable(ids, logits)
+        size = int(logits.shape[-1])
         layer = self.model.get_output_embeddings()
         weight = getattr(layer, "weight", None)
-        if not isinstance(weight, Tensor) or weight.ndim != 2 or len(weight) != logits.shape[-1]:
-            return None
+        if not isinstance(weight, Tensor) or weight.ndim != 2 or len(weight) != size:
+            return size, None
         try:
-            readouts = self._captured(ids, range(ids.shape[1]))[0].float()
+            readouts = self._run(ids, range(ids.shape[1]))[0].float()
         except Exception:  # a head that this hook does not fit, however it fails, is kept dense
-            return None
+            return size, None
         if readouts.shape[-1] != weight.shape[1]:
-            return None
+            return size, None
         bias = getattr(layer, "bias", None)
         others = [
             parameter
             for name, parameter in self.model.named_parameters()
-            if name.endswith("bias") and tuple(parameter.shape) == (self.vocabulary_size,)
+            if name.endswith("bias") and tuple(parameter.shape) == (size,)
         ]
         biases = [bias, *others, *([] if bias is None else [None])]
-        return nearest_layer(weight, biases, readouts, logits)
-
-
-def _same_numbers(actual: Tensor, expected: Tensor) -> bool:
-    """True if two results differ by no more than rounding."""
-    limit = _ROUNDING.get(expected.dtype, 2e-5) * (1 + expected.abs().max())
-    return bool((actual - expected).abs().max() <= limit)
+        # the nearest, not the first within the limit: a small bias would be dropped unnoticed
+        layers = [FollowedLayer(weight, bias) for bias in biases]
+        rebuilt = (layer.embedding.logits(readouts) for layer in layers)
+        errors = [largest_difference(values, logits) for values in rebuilt]
+        nearest = min(range(len(layers)), key=lambda number: errors[number][0])
+        error, tolerated = errors[nearest]
+        return size, layers[nearest] if error <= tolerated else None
 
 
 def input_size(model: Any) -> int:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 # the same for every row, or one set of positions per row
 Positions = Sequence[int] | Int[Tensor, "rows positions"]
 
-# how far reconstructed logits may be from the model's own, as a part of the largest logit
+# how far logits may be from the model's own by rounding, as a part of the largest
 _TOLERANCE = {torch.float32: 5e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 # values along each axis that are compared to notice a change which no counter counts
 _SAMPLED = 32
@@ -84,22 +84,7 @@ def _sampled(values: Tensor) -> Tensor:
     return values.detach()[tuple(steps)]
 
 
-def nearest_layer(
-    weight: Tensor, biases: Sequence[Tensor | None], readouts: Tensor, own: Tensor
-) -> FollowedLayer | None:
-    """The layer that turns readouts into the model's own logits, or None if none does.
-
-    The nearest, not the first within the limit: a small bias would be dropped unnoticed.
-    """
-    layers = [FollowedLayer(weight, bias) for bias in biases]
-    errors = [largest_error(layer.embedding, readouts, own) for layer in layers]
-    (error, tolerated), best = min(
-        zip(errors, layers, strict=True), key=lambda measured: measured[0]
-    )
-    return best if error <= tolerated else None
-
-
-def largest_error(embedding: OutputEmbedding, readouts: Tensor, own: Tensor) -> tuple[float, float]:
-    """The distance of reconstructed logits from the model's own, and what rounding explains."""
-    error = float((embedding.logits(readouts.float()) - own.float()).abs().max())
-    return error, _TOLERANCE.get(own.dtype, 5e-5) * (1 + float(own.abs().max()))
+def largest_difference(actual: Tensor, expected: Tensor) -> tuple[float, float]:
+    """The largest difference of two results, and what rounding explains."""
+    error = float((actual.float() - expected.float()).abs().max())
+    return error, _TOLERANCE.get(expected.dtype, 5e-5) * (1 + float(expected.abs().max()))

@@ -8,18 +8,17 @@ other threads: what their passes had changed is undone there.
 import logging
 import os
 import threading
-from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
-Result = TypeVar("Result")
+# of the model's own dictionaries: an entry by its name, before a pass and after
+Replaced = list[tuple[dict[str, Any], str, Any, Any]]
 
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
-# how to undo what the passes under way have changed, and the thread of each
-_UNDER_WAY: dict[Callable[[], None], int] = {}
 
 
 def lock_of(model: Any) -> threading.RLock:
@@ -32,128 +31,115 @@ def lock_of(model: Any) -> threading.RLock:
     return _LOCKS.setdefault(model, threading.RLock())
 
 
-class Capture:
-    """A forward pre-hook that keeps what enters a layer, and hands nothing of it on.
+@dataclass(eq=False)
+class Pass:
+    """One pass of a model without gradients, undone whatever happens.
 
-    It has no effect in other threads, as those of the caller.
+    With a `layer` it is a hook there, which keeps what enters and hands nothing of it on. With
+    `unfused`, a configuration, attention is not fused.
+
+    A pass may also replace modules, settings and attributes: BigBird turns to full attention at
+    the first short text, Reformer chooses its number of buckets by the first long one, both for
+    good; every text must find the model as it was. The first pass over rows of a length finds out
+    what is `replaced`; later ones get the same put in, so that they have nothing to replace.
     """
 
-    def __init__(self, layer: nn.Module | None = None) -> None:
-        self.layer, self.inputs = layer, list[Tensor]()
-        self._thread = None if layer is None else threading.get_ident()
+    model: Any = None
+    replaced: Replaced | None = None
+    layer: nn.Module | None = None
+    unfused: Any = None
+    inputs: list[Tensor] = field(default_factory=list)
+    # None in a copy, which has no effect
+    thread: int | None = None
+    _attention: Any = None
+    # dictionaries of the model as they were, the random state, the logger as it was
+    _before: tuple[Any, ...] | None = None
+    _guards: list[Any] = field(default_factory=list)
+
+    def run(self, **inputs: Any) -> Any:
+        """The output of the model.
+
+        Not a context manager: an interrupt between entering one and its block would leave the
+        undoing to whenever the traceback is dropped.
+        """
+        self.thread = threading.get_ident()
+        self._attention = getattr(self.unfused, "_attn_implementation", None)
+        try:
+            try:
+                _UNDER_WAY[self] = None
+                # `torch.inference_mode` is Python's, so that an interrupt could leave it on. This
+                # guard is left where it is dropped, and to leave it twice changes nothing
+                self._guards.append(torch._C._InferenceMode(True))
+                if self.replaced is None:
+                    modules = list(self.model.modules())
+                    lasting = [module._modules for module in modules]
+                    if hasattr(self.model, "config"):
+                        lasting.append(vars(self.model.config))
+                    owners = [(owner, dict(owner)) for owner in (*lasting, *map(vars, modules))]
+                    log = logging.getLogger(type(self.model).__module__)
+                    state = torch.get_rng_state()
+                    self._before = owners, len(lasting), state, log, log.disabled
+                    # its message about a change that is undone would mislead
+                    log.disabled = True
+                for owner, name, _, replacement in self.replaced or ():
+                    owner[name] = replacement
+                if self.unfused is not None:
+                    self.unfused._attn_implementation = "eager"
+                if self.layer is not None:
+                    self.layer.register_forward_pre_hook(self)
+                return self.model(**inputs)
+            finally:
+                self.undo()
+        finally:
+            # whole, even if undoing is interrupted: it comes twice
+            _UNDER_WAY.pop(self, None)
+            self.undo()
 
     def __call__(self, _: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
-        if threading.get_ident() != self._thread:
+        """Keep the input of the layer, unless another thread calls it, as those of the caller."""
+        if threading.get_ident() != self.thread:
             return None
         self.inputs.append(args[0])
         return (args[0][:0],)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """A copy of the model, pickled during the pass, has one without effect."""
-        return Capture, ()
-
-
-class Replaced:
-    """The modules, settings and attributes that passes over rows of one length replace.
-
-    BigBird turns to full attention at the first short text, Reformer chooses its number of buckets
-    by the first long one, both for good; every text must find the model as it was. The first pass
-    finds out, if it ends; later ones get the same put in, so that they have nothing to replace.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        # of the model's own dictionaries: an entry by its name, before and after; None until known
-        self._entries: list[tuple[dict[str, Any], str, Any, Any]] | None = None
-        # during the first pass: dictionaries as they were, the random state, the logger as it was
-        self._before: tuple[Any, ...] | None = None
-
-    def put_in(self) -> None:
-        """Replace what the first pass replaced; for that one, note the model as it is."""
-        for owner, name, _, replacement in self._entries or ():
-            owner[name] = replacement
-        if self._entries is None:
-            modules = list(self._model.modules())
-            lasting = [module._modules for module in modules]
-            if hasattr(self._model, "config"):
-                lasting.append(vars(self._model.config))
-            dictionaries = [(owner, dict(owner)) for owner in (*lasting, *map(vars, modules))]
-            log = logging.getLogger(type(self._model).__module__)
-            state = torch.get_rng_state()
-            self._before = dictionaries, len(lasting), state, log, log.disabled
-            # its message about a change that is undone would mislead
-            log.disabled = True
-
-    def put_back(self) -> None:
-        """Leave the model as it was; may come twice, and before `put_in` has ended."""
+    def undo(self) -> None:
+        """Leave the model as it was; may come twice, and before anything is changed."""
+        if self.layer is not None:
+            hooks = self.layer._forward_pre_hooks
+            # without the handle: an interrupt may come before it is handed out
+            for key in [key for key, hook in hooks.items() if hook is self]:
+                hooks.pop(key, None)
+        if self.unfused is not None:
+            self.unfused._attn_implementation = self._attention
         if self._before is not None:
-            dictionaries, lasting, state, log, log.disabled = self._before
+            owners, lasting, state, log, log.disabled = self._before
             # attributes alone do not count: models keep what they computed for a length in them
             if any(
                 owner.keys() != before.keys() or any(owner[n] is not before[n] for n in owner)
-                for owner, before in dictionaries[:lasting]
+                for owner, before in owners[:lasting]
             ):
-                self._entries = [
+                self.replaced = [
                     (owner, name, value, owner[name])
-                    for owner, before in dictionaries
+                    for owner, before in owners
                     for name, value in before.items()
                     if name in owner and owner[name] is not value
                 ]
                 torch.set_rng_state(state)
-            self._entries = self._entries or []
-        for owner, name, value, _ in self._entries or ():
+            self.replaced = self.replaced or []
+        for owner, name, value, _ in self.replaced or ():
             owner[name] = value
         self._before = None
-
-
-def run_pass(
-    call: Callable[[], Result],
-    replaced: Replaced,
-    *,
-    capture: Capture | None = None,
-    fused: Any = None,
-) -> Result:
-    """Run a model without gradients, and undo every change whatever happens.
-
-    `capture` is hooked to its layer, and attention is not fused with the configuration `fused`.
-    A function and not a context manager: an interrupt between entering one and its block would
-    leave the undoing to whenever the traceback is dropped.
-    """
-    # `torch.inference_mode` is Python's, so that an interrupt could leave it on. This guard is left
-    # where it is dropped, and to leave it twice changes nothing
-    guards: list[Any] = []
-    thread = threading.get_ident()
-    attention = getattr(fused, "_attn_implementation", None)
-
-    def undo() -> None:
-        # whole, even if undoing is interrupted: it comes twice
-        if capture is not None and capture.layer is not None:
-            hooks = capture.layer._forward_pre_hooks
-            # without the handle: an interrupt may come before it is handed out
-            for key in [key for key, hook in hooks.items() if hook is capture]:
-                hooks.pop(key, None)
-        if fused is not None:
-            fused._attn_implementation = attention
-        replaced.put_back()
         # the mode is one of the thread, and nothing of it is left in a forked process
-        for guard in guards if threading.get_ident() == thread else ():
+        for guard in self._guards if threading.get_ident() == self.thread else ():
             guard.__exit__(None, None, None)
 
-    try:
-        try:
-            _UNDER_WAY[undo] = thread
-            guards.append(torch._C._InferenceMode(True))
-            replaced.put_in()
-            if fused is not None:
-                fused._attn_implementation = "eager"
-            if capture is not None and capture.layer is not None:
-                capture.layer.register_forward_pre_hook(capture)
-            return call()
-        finally:
-            undo()
-    finally:
-        _UNDER_WAY.pop(undo, None)
-        undo()
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy of the model, pickled during the pass, has one without effect."""
+        return Pass, ()
+
+
+# in order; a dictionary, as a set has none
+_UNDER_WAY: dict[Pass, None] = {}
 
 
 def _start_anew() -> None:
@@ -166,10 +152,9 @@ def _start_anew() -> None:
     # a copy of a lock that another thread held would never be released
     _LOCKS = WeakKeyDictionary()
     here = threading.get_ident()
-    for undo, thread in reversed(list(_UNDER_WAY.items())):
-        if thread != here:
-            del _UNDER_WAY[undo]
-            undo()
+    for other in [under_way for under_way in reversed(_UNDER_WAY) if under_way.thread != here]:
+        del _UNDER_WAY[other]
+        other.undo()
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,18 +10,16 @@ import inspect
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from unmask.arguments import whole_number
 from unmask.errors import ModelError, UnmaskError
 from unmask.model.checkpoint import Checkpoint
-from unmask.model.devices import USUAL_NAMES, available_devices, default_device
+from unmask.model.devices import device_of
 from unmask.model.hugging_face import HuggingFaceMaskedLM, input_size
-from unmask.model.passes import Replaced, run_pass
+from unmask.model.passes import Pass
 from unmask.printable import printable, quoted
 
 # a right side that moves a position by so small a part of what the left side does is not read
@@ -62,8 +60,10 @@ def load_pretrained(
 ) -> tuple[HuggingFaceMaskedLM, Any, str | None]:
     """A masked LM, its tokenizer, and the commit of a hub name; a folder has none."""
     model_name = quoted(str(name), limit=150)
-    number, place = _dtype(dtype), _device(device)
-    where = _checked_place(str(name), revision)
+    number = _DTYPES.get(dtype) if isinstance(dtype, str) else dtype
+    if number is None or number not in _DTYPES.values():
+        raise ModelError(f"dtype is one of {', '.join(_DTYPES)}, not {quoted(str(dtype))}")
+    place, where = device_of(device), _checked_place(str(name), revision)
     from transformers import AutoTokenizer
 
     try:
@@ -75,8 +75,7 @@ def load_pretrained(
             if not allow_pickle:
                 files.reject_files_outside()
             options = {"revision": files.revision, "trust_remote_code": trust_remote_code}
-            config = _config(where, options, model_name)
-            model, report = _network(files, config, number, options, allow_pickle)
+            model, report = _network(files, model_name, number, options, allow_pickle)
     except UnmaskError:
         raise
     except Exception as error:  # libraries fail in many ways; all mean the same to the caller
@@ -91,48 +90,37 @@ def load_pretrained(
 
 
 def _network(
-    files: Checkpoint, config: Any, dtype: torch.dtype, options: dict[str, Any], allow_pickle: bool
+    files: Checkpoint,
+    model_name: str,
+    dtype: torch.dtype,
+    options: dict[str, Any],
+    allow_pickle: bool,
 ) -> Any:
     """The network with its weights, and what transformers reports about them."""
     import transformers
 
+    config = transformers.AutoConfig.from_pretrained(files.where, **options)
     kind: Any = transformers.AutoModelForMaskedLM._model_mapping.get(type(config), None)
-    own_code = _own_class(config, options) if options["trust_remote_code"] else None
-    how: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
-    if not allow_pickle and not own_code and kind is not None:
-        return kind.from_pretrained(None, state_dict=files.weights(config), **how)
-    # trusted code reads its weights itself; code that is not trusted is refused before
-    loader = getattr(transformers, own_code or _CLASSES[0])
-    safe = None if allow_pickle else True
-    return loader.from_pretrained(files.where, use_safetensors=safe, **how, **options)
-
-
-def _own_class(config: Any, options: dict[str, Any]) -> str | None:
-    """The class of transformers by which a model's own code is loaded.
-
-    Masked-diffusion models have none of a masked LM; that is looked for in code that may run.
-    """
-    remote = getattr(config, "auto_map", None) or {}
-    allowed = _CLASSES if options["trust_remote_code"] else _CLASSES[:1]
-    return next((name for name in allowed if name in remote), None)
-
-
-def _config(where: str, options: dict[str, Any], model_name: str) -> Any:
-    """The configuration of a masked LM, with attention of the library's own."""
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
-
-    config = AutoConfig.from_pretrained(where, **options)
-    has_masked_head = type(config) in AutoModelForMaskedLM._model_mapping
-    if not has_masked_head and _own_class(config, options) is None:
+    # masked-diffusion models have code of their own and no class of a masked LM; that is looked
+    # for in code that may run
+    named, is_trusted = getattr(config, "auto_map", None) or {}, options["trust_remote_code"]
+    own_code = next((c for c in (_CLASSES if is_trusted else _CLASSES[:1]) if c in named), None)
+    if kind is None and own_code is None:
         why = "and transformers has no masked language model of that kind; unmask needs one, such "
         why += "as BERT or RoBERTa"
-        if type(config) in AutoModelForCausalLM._model_mapping:
+        if type(config) in transformers.AutoModelForCausalLM._model_mapping:
             why = _CAUSAL
         raise ModelError(f"{model_name} is a {printable(config.model_type)} model, {why}")
-    if config._attn_implementation not in _OWN_ATTENTION and not options["trust_remote_code"]:
+    if config._attn_implementation not in _OWN_ATTENTION and not is_trusted:
         # any other name may be fetched from the hub as compiled code
         config._attn_implementation = None
-    return config
+    how: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
+    if kind is not None and not allow_pickle and not (is_trusted and own_code):
+        return kind.from_pretrained(None, state_dict=files.weights(config), **how)
+    # trusted code reads its weights itself; code that is not trusted is refused before
+    loader = getattr(transformers, own_code if is_trusted and own_code else _CLASSES[0])
+    safe = None if allow_pickle else True
+    return loader.from_pretrained(files.where, use_safetensors=safe, **how, **options)
 
 
 def adapt(
@@ -144,7 +132,6 @@ def adapt(
     time: str | None = None,
 ) -> tuple[HuggingFaceMaskedLM, Any]:
     """Wrap a model and tokenizer that the caller already has."""
-    _check_options(mask_id, shift, time)
     for value, needs in ((model, "get_output_embeddings"), (tokenizer, "convert_ids_to_tokens")):
         if not hasattr(value, needs):
             raise ModelError(
@@ -153,24 +140,12 @@ def adapt(
                 "unmask.LanguageModel(model, tokenizer), once it has what "
                 "unmask.model.masked_lm.MaskedLM asks for (docs/how-to/own-model.md)"
             )
-    known_mask, shifted = _PRESETS.get(type(model).__name__, (None, False))
-    configured = getattr(getattr(model, "config", None), "mask_token_id", None)
-    known_mask = configured if isinstance(configured, int) else known_mask
-    tokenizer = _with_mask(tokenizer, mask_id, known_mask)
-    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
-        raise ModelError(
-            f"the tokenizer of {quoted(tokenizer.name_or_path, limit=150)} knows special tokens "
-            "only; its vocabulary files are missing"
-        )
-    _require_ids_alone(model, tokenizer)
     try:
-        if tokenizer.mask_token_id >= input_size(model):
-            raise ModelError(
-                f"the tokenizer's mask token {quoted(tokenizer.mask_token)} has id "
-                f"{tokenizer.mask_token_id}, but {type(model).__name__} reads ids 0 to "
-                f"{input_size(model) - 1}: they do not belong together, or the model was not "
-                "resized and trained when the token was added"
-            )
+        usual_mask, shifted = _PRESETS.get(type(model).__name__, (None, False))
+        configured = getattr(getattr(model, "config", None), "mask_token_id", None)
+        usual_mask = configured if isinstance(configured, int) else usual_mask
+        tokenizer = _with_mask(tokenizer, mask_id, usual_mask)
+        _reject_other_tokenizer(model, tokenizer)
         masked_lm = HuggingFaceMaskedLM(
             model,
             mask_id=tokenizer.mask_token_id,
@@ -178,8 +153,7 @@ def adapt(
             shift=shifted if shift is None else shift,
             time=time,
         )
-        _reject_causal(masked_lm)
-        _reject_other_shift(masked_lm)
+        _reject_other_kinds(masked_lm)
         return masked_lm, tokenizer
     except UnmaskError:
         raise
@@ -187,17 +161,6 @@ def adapt(
         raise ModelError(
             f"{type(model).__name__} does not run as a masked LM: {_reason(error)}"
         ) from error
-
-
-def _check_options(mask_id: object, shift: object, time: object) -> None:
-    """Reject values that mean nothing."""
-    number = whole_number(mask_id)
-    if mask_id is not None and (number is None or number < 0):
-        raise ModelError(f"mask_id is the id of a token, from 0, not {quoted(mask_id)}")
-    if shift is not None and not isinstance(shift, bool):
-        raise ModelError(f"shift is True or False, not {quoted(shift)}")
-    if time is not None and not isinstance(time, str):
-        raise ModelError(f"time is the name of an argument of the model, not {quoted(time)}")
 
 
 def _with_mask(tokenizer: Any, wanted: int | None, usual: int | None) -> Any:
@@ -227,95 +190,78 @@ def _with_mask(tokenizer: Any, wanted: int | None, usual: int | None) -> Any:
     return other
 
 
-def _require_ids_alone(model: Any, tokenizer: Any) -> None:
-    """Reject a model that reads more than tokens (RoCBERT: their shapes and sounds)."""
+def _reject_other_tokenizer(model: Any, tokenizer: Any) -> None:
+    """Reject a tokenizer that is not the model's, or tells more than tokens."""
+    name = type(model).__name__
+    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+        raise ModelError(
+            f"the tokenizer of {quoted(tokenizer.name_or_path, limit=150)} knows special tokens "
+            "only; its vocabulary files are missing"
+        )
+    # RoCBERT reads shapes and sounds too
     extra = set(tokenizer(tokenizer.mask_token)) - {"input_ids", "attention_mask", "token_type_ids"}
-    others = sorted(extra & set(inspect.signature(model.forward).parameters))
-    if others:
+    if others := sorted(extra & set(inspect.signature(model.forward).parameters)):
         raise ModelError(
-            f"{type(model).__name__} reads {' and '.join(others)} in addition to tokens, which "
-            "unmask does not provide, so its answers would be wrong"
+            f"{name} reads {' and '.join(others)} in addition to tokens, which unmask does not "
+            "provide, so its answers would be wrong"
+        )
+    if tokenizer.mask_token_id >= input_size(model):
+        raise ModelError(
+            f"the tokenizer's mask token {quoted(tokenizer.mask_token)} has id "
+            f"{tokenizer.mask_token_id}, but {name} reads ids 0 to {input_size(model) - 1}: they "
+            "do not belong together, or the model was not resized and trained when the token was "
+            "added"
         )
 
 
-def _reject_causal(masked_lm: HuggingFaceMaskedLM) -> None:
-    """Reject a model that reads nothing to the right of a position, or no other token at all."""
-    length = min(7, masked_lm.max_length or 7)
-    if length < 3:
-        return
-    middle, every = length // 2, range(masked_lm.vocabulary_size)
-    ordinary = islice((i for i in every if i not in masked_lm.special_ids), length)
-    ids = torch.tensor(list(islice(cycle(ordinary), length))).repeat(3, 1)
-    # unchanged, then with all tokens masked on the left, and on the right
-    ids[:, middle] = ids[1, :middle] = ids[2, middle:] = masked_lm.mask_id
-    readouts = masked_lm.readouts(ids, [middle])
-    left, right = (float((row - readouts[0]).abs().max()) for row in readouts[1:])
-    if left == right == 0:
-        raise ModelError(
-            f"{type(masked_lm.model).__name__} does not read its context: no other token of a "
-            "text changes its prediction for a blank; some kinds of attention work only on a GPU"
-        )
-    if right < _NO_EFFECT * left:
-        raise ModelError(f"{type(masked_lm.model).__name__} is {_CAUSAL}")
-
-
-def _reject_other_shift(masked_lm: HuggingFaceMaskedLM) -> None:
-    """Reject a model that predicts tokens elsewhere than it was loaded for: one position early.
+def _reject_other_kinds(masked_lm: HuggingFaceMaskedLM) -> None:
+    """Reject a model that reads no context, or none to the right, or is shifted unsaid.
 
     In a text without blanks a trained model finds each token likeliest at one position of all: its
-    own, or the one before. With random weights that is any position, which says nothing.
+    own, or the one before if it is shifted. With random weights that is any position, which says
+    nothing.
     """
+    name, shift = type(masked_lm.model).__name__, masked_lm.shift
     size = min(masked_lm.vocabulary_size, input_size(masked_lm.model))
     ordinary = torch.tensor([i for i in range(size) if i not in masked_lm.special_ids])
-    if len(ordinary) < _LENGTH or (masked_lm.max_length or _LENGTH) < _LENGTH:
+    length = min(_LENGTH, masked_lm.max_length or _LENGTH)
+    if length < 3 or not len(ordinary):
         return
+    middle = length // 2
+    rows = ordinary[torch.arange(length) % len(ordinary)].repeat(3, 1)
+    # unchanged, then with all tokens masked on the left, and on the right
+    rows[:, middle] = rows[1, :middle] = rows[2, middle:] = masked_lm.mask_id
     generator = torch.Generator().manual_seed(0)
     # no token twice in a text
     picks = [torch.randperm(len(ordinary), generator=generator)[:_LENGTH] for _ in range(_TEXTS)]
-    ids = ordinary[torch.stack(picks)].to(masked_lm.device)
-    # read at all positions, with a shift at all but the last
-    shift = masked_lm.shift
-    readouts = masked_lm.readouts(ids, range(int(shift), _LENGTH))
+    is_enough = min(length, len(ordinary)) == _LENGTH
+    texts = ordinary[torch.stack(picks)] if is_enough else rows[:0]
+    # with a shift at all positions but the last
+    readouts = masked_lm.readouts(torch.cat([rows, texts]), range(int(shift), length))
+    at_blank = readouts[:3, middle - int(shift)]
+    left, right = (float((row - at_blank[0]).abs().max()) for row in at_blank[1:])
+    if left == right == 0:
+        raise ModelError(
+            f"{name} does not read its context: no other token of a text changes its prediction "
+            "for a blank; some kinds of attention work only on a GPU"
+        )
+    if right < _NO_EFFECT * left:
+        raise ModelError(f"{name} is {_CAUSAL}")
     layer = masked_lm.output_embedding
-    logits = readouts if layer is None else layer.logits(readouts)
+    logits = readouts[3:] if layer is None else layer.logits(readouts[3:])
     log_probs = torch.log_softmax(logits, dim=-1)
     # where each token of a text is likeliest, of all positions that were read
-    likeliest = log_probs.gather(2, ids[:, None].expand(-1, log_probs.shape[1], -1)).argmax(1)
+    tokens = texts.to(logits.device)[:, None].expand(-1, log_probs.shape[1], -1)
+    likeliest = log_probs.gather(2, tokens).argmax(1)
     # of the tokens that can be predicted in both ways: the other way than the model was loaded for
     likeliest = likeliest[:, :-1] if shift else likeliest[:, 1:]
-    other = likeliest == torch.arange(_LENGTH - 1, device=ids.device)
-    count, tokens = int(other.sum()), other.numel()
-    if count > _SHIFTED * tokens:
-        share = f"({count} of {tokens} tokens of texts without blanks)"
+    other = likeliest == torch.arange(length - 1, device=logits.device)
+    if int(other.sum()) > _SHIFTED * other.numel():
+        share = f"({int(other.sum())} of {other.numel()} tokens of texts without blanks)"
         where, so = f"i-1 {share}", "as Dream and MNTP models do; load it with shift=True"
         if shift:
             where, so = f"i {share}", "so its logits are not shifted; load it with shift=False"
-        name = type(masked_lm.model).__name__
         raise ModelError(f"{name} predicts token i at position {where}, {so}")
-
-
-def _dtype(dtype: str | torch.dtype) -> torch.dtype:
-    number = _DTYPES.get(dtype) if isinstance(dtype, str) else dtype
-    if number is None or number not in _DTYPES.values():
-        raise ModelError(f"dtype is one of {', '.join(_DTYPES)}, not {quoted(str(dtype))}")
-    return number
-
-
-def _device(device: str | torch.device | None) -> torch.device:
-    if device is None:
-        return default_device()
-    try:
-        place = torch.device(device)
-        torch.empty(0, device=place)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        # torch lists two dozen backends where it does not know the name
-        is_name = "Expected one of" in str(error)
-        why = USUAL_NAMES if is_name else _reason(error)
-        raise ModelError(
-            f"no device {quoted(str(device))} here ({why}); use "
-            + " or ".join(map(quoted, available_devices()))
-        ) from None
-    return place
 
 
 def _checked_place(name: str, revision: str | None) -> str:
@@ -361,15 +307,12 @@ def _reject_untrained(model: Any, report: Any, model_name: str, time: str | None
     ids = torch.arange(min(8, input_size(model)))[None]
     options = {} if time is None else {time: torch.zeros(1)}
 
-    def logits() -> Any:
-        return run_pass(lambda: model(input_ids=ids, **options), Replaced(model)).logits
-
     model.eval()
-    before = logits()
+    before = Pass(model).run(input_ids=ids, **options).logits
     for key in missing:
         # uneven, so that no normalisation or softmax cancels the change
         state[key].add_(torch.linspace(0.5, 1.5, state[key].numel()).reshape(state[key].shape))
-    if not torch.equal(logits(), before):
+    if not torch.equal(Pass(model).run(input_ids=ids, **options).logits, before):
         raise ModelError(
             f"{model_name} is not a whole masked LM: {len(missing)} trained weights are missing, "
             f"{quoted(missing[0], limit=100)} among them"

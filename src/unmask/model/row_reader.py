@@ -18,10 +18,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from unmask.errors import ModelError, NumericsError
+from unmask.errors import MemoryLimitError, ModelError, NumericsError
 from unmask.logspace import row_blocks
-from unmask.model.batch_size import in_batches, rows_per_batch
-from unmask.model.devices import for_float64
+from unmask.model.batch_size import is_out_of_memory, rows_per_batch
+from unmask.model.devices import for_float64, release_cached_memory
 from unmask.model.inside import Inside
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.output_layer import Positions
@@ -98,35 +98,58 @@ class RowReader:
 
         An accelerator is not waited for between batches.
         """
-        finite = torch.ones((), dtype=torch.bool, device=self.model.device)
         count, length = rows.shape
         size = rows_per_batch(self.model, length, self.settings)
         if self._tokens_that_fit is not None:
             size = max(1, min(size, self._tokens_that_fit // length))
+        finite = torch.ones((), dtype=torch.bool, device=self.model.device)
         new_bar = bar(what, unit="row", total=count, shown=self.settings.progress)
+        start = 0
         with new_bar if self._bar is None else nullcontext(self._bar) as counted:
-
-            def run(batch: slice) -> None:
-                nonlocal finite
+            while start < count:
+                batch = slice(start, min(start + size, count))
                 at = positions[batch] if isinstance(positions, Tensor) else positions
                 began = time.perf_counter()
-                ids = rows[batch].to(self.model.device).long()
-                passed = (read or self.model.readouts)(ids, at)
-                readouts = passed.readouts if isinstance(passed, Inside) else passed
-                self.forward_passes += len(readouts)
-                if batch.stop < count and self.after_first_batch is not None:
-                    tell, self.after_first_batch = self.after_first_batch, None
-                    tell((time.perf_counter() - began) / len(readouts))
-                finite = finite & torch.isfinite(readouts).all()
-                if readouts.device.type == "cpu":
-                    require_finite(finite)
-                use(batch, passed)
-                counted.update(len(readouts))
-
-            self.batch_size = in_batches(count, size, run)
+                try:
+                    finite = finite & self._run(rows[batch], at, batch, use, read)
+                except (RuntimeError, MemoryError) as error:
+                    if not is_out_of_memory(error):
+                        raise
+                    if size == 1:
+                        raise MemoryLimitError(
+                            "one forward pass of this text does not fit into memory"
+                        ) from None
+                    size //= 2
+                    self._tokens_that_fit = size * length
+                else:
+                    start = batch.stop
+                    counted.update(batch.stop - batch.start)
+                    if start < count and self.after_first_batch is not None:
+                        tell, self.after_first_batch = self.after_first_batch, None
+                        tell((time.perf_counter() - began) / (batch.stop - batch.start))
+                    continue
+                # here, not above: while the exception is held, so are the tensors it failed on
+                release_cached_memory()
         require_finite(finite)
-        if self.batch_size < size:
-            self._tokens_that_fit = self.batch_size * length
+        self.batch_size = size
+
+    def _run(
+        self,
+        rows: Tensor,
+        positions: Positions,
+        batch: slice,
+        use: Callable[[slice, Any], None],
+        read: Callable[..., Tensor | Inside] | None,
+    ) -> Tensor:
+        """Run a batch and show it to `use`; True if its numbers are finite."""
+        output = (read or self.model.readouts)(rows.to(self.model.device).long(), positions)
+        readouts = output.readouts if isinstance(output, Inside) else output
+        self.forward_passes += len(readouts)
+        finite = torch.isfinite(readouts).all()
+        if readouts.device.type == "cpu":
+            require_finite(finite)
+        use(batch, output)
+        return finite
 
     def distributions(
         self,
@@ -164,26 +187,19 @@ class RowReader:
         tokens: Int[Tensor, "rows read given"],
         *,
         wanted: Bool[Tensor, "rows read"] | None = None,
-        outcomes: Sequence["Outcomes"] | None = None,
     ) -> TokenLogProbs:
-        """The tokens at the positions, on the CPU: zeros where they are not `wanted`.
-
-        Tokens are places among the `outcomes` of each column; ids of the whole vocabulary without.
-        """
+        """The ids at the positions, on the CPU: zeros where they are not `wanted`."""
         values = torch.zeros(tokens.shape, dtype=torch.float64)
         are_likeliest = torch.zeros(tokens.shape, dtype=torch.bool)
-        each = outcomes or [Outcomes.every(self.model)] * positions.shape[1]
+        every = Outcomes.of(self.model)
         read = torch.ones(positions.shape, dtype=torch.bool) if wanted is None else wanted
 
         def fold(batch: slice, readouts: Tensor) -> None:
-            # columns with the same outcomes at once, so that their weights are read once
-            for same in dict.fromkeys(each):
-                columns = torch.tensor([part is same for part in each])
-                row, column = (read[batch] & columns).nonzero(as_tuple=True)
-                picked = readouts[row.to(readouts.device), column.to(readouts.device)]
-                log_probs, highest = folded(picked, same, tokens[batch][row, column])
-                values[batch][row, column] = log_probs.cpu()
-                are_likeliest[batch][row, column] = (log_probs >= highest[:, None]).cpu()
+            row, column = read[batch].nonzero(as_tuple=True)
+            picked = readouts[row.to(readouts.device), column.to(readouts.device)]
+            log_probs, highest = folded(picked, every, tokens[batch][row, column])
+            values[batch][row, column] = log_probs.cpu()
+            are_likeliest[batch][row, column] = (log_probs >= highest[:, None]).cpu()
 
         self.each_batch(ids, positions, fold)
         return TokenLogProbs(values, are_likeliest)
@@ -229,35 +245,16 @@ class Outcomes:
     ids: Int[Tensor, " size"] | None
 
     @classmethod
-    def every(cls, model: MaskedLM) -> "Outcomes":
-        """All outputs of a model, in the order of their ids."""
+    def of(cls, model: MaskedLM, support: Support | None = None) -> "Outcomes":
+        """The tokens of a support, in its order; all outputs of a model, by their ids, without."""
         layer, size = model.output_embedding, model.vocabulary_size
-        if layer is None:
-            return cls(size, None, None, None)
-        return cls(size, layer.weight, layer.bias, None)
-
-    @classmethod
-    def of(cls, model: MaskedLM, support: Support) -> "Outcomes":
-        """The tokens of a support, in its order."""
-        whole = cls.every(model)
-        if support.is_whole(model.vocabulary_size):
-            return whole
+        weight, bias = (None, None) if layer is None else (layer.weight, layer.bias)
+        if support is None or support.is_whole(size):
+            return cls(size, weight, bias, None)
         ids = support.ids.to(model.device)
-        if whole.weight is None:
+        if weight is None:
             return cls(len(support), None, None, ids)
-        bias = None if whole.bias is None else whole.bias[ids]
-        return cls(len(support), whole.weight[ids], bias, None)
-
-    @classmethod
-    def of_each(cls, model: MaskedLM, supports: Sequence[Support]) -> "list[Outcomes]":
-        """Those of several blanks; equal supports share one, so that its weights are read once."""
-        made: list[tuple[Support, Outcomes]] = []
-        for support in supports:
-            same = next(
-                (o for s, o in made if s is support or torch.equal(s.ids, support.ids)), None
-            )
-            made.append((support, same or cls.of(model, support)))
-        return [outcomes for _, outcomes in made]
+        return cls(len(support), weight[ids], None if bias is None else bias[ids], None)
 
     def logits(
         self, readouts: Float[Tensor, "rows width"], columns: slice = slice(None)
@@ -310,24 +307,17 @@ def folded(
         # Exponentials in float32: to round a difference d of logits costs a part 2**-24 d of its
         # term, over all terms at most 2**-24 log V of the sum, and exp itself costs 2**-23; that
         # is below 1e-6 up to V = 10**6, and measured below 1e-7.
-        rest = _row_sums(tile.sub_(highest[:, None]).exp_())
+        # Sums in float64, where every few positive terms are first added in float32: to convert
+        # every term would take as long as the output layer. The sum of sixteen is off by a part
+        # 15 x 2**-24 at most; sums over a vocabulary, measured, by 1e-7.
+        terms = tile.sub_(highest[:, None]).exp_()
+        whole = terms.shape[1] // _TERMS * _TERMS
+        few = terms[:, :whole].unflatten(1, (-1, _TERMS)).sum(dim=2, dtype=torch.float32)
+        rest = few.sum(dim=1, dtype=torch.float64) + terms[:, whole:].sum(1, dtype=torch.float64)
         total = total * (peak.double() - highest).exp() + rest
         peak = highest
     normaliser = peak + total.log()
     return true_logits.double() - normaliser[:, None], peak - normaliser
-
-
-def _row_sums(terms: Float[Tensor, "rows columns"]) -> Float[Tensor, " rows"]:
-    """Sums of rows in float64, where every few positive terms are first added in float32.
-
-    To convert every term would take as long as the output layer. The sum of sixteen is off by a
-    part 15 x 2**-24 at most; sums over a vocabulary, measured, by 1e-7.
-    """
-    whole = terms.shape[1] // _TERMS * _TERMS
-    few = terms[:, :whole].unflatten(1, (-1, _TERMS)).sum(dim=2, dtype=torch.float32)
-    rest = terms[:, whole:].sum(dim=1, dtype=torch.float64)
-    total: Tensor = few.sum(dim=1, dtype=torch.float64) + rest
-    return total
 
 
 def require_finite(finite: Tensor) -> None:

@@ -163,7 +163,7 @@ def _read(
     tokens: Int[Tensor, "rows places"],
 ) -> Reading:
     """One forward pass per row, over the whole vocabulary; in float64, on the CPU."""
-    outcomes, places = Outcomes.every(reader.model), at.shape[1]
+    outcomes, places = Outcomes.of(reader.model), at.shape[1]
     true_tokens = tokens.reshape(-1, 1)
     log_probs = torch.zeros(true_tokens.shape, dtype=torch.float64)
     are_likeliest = torch.zeros(true_tokens.shape, dtype=torch.bool)

@@ -66,7 +66,7 @@ class BlankReader:
         """Every blank's distribution with all of them masked, and the mass its support holds."""
         ids, positions = self.cloze.ids, self.cloze.positions
         readouts = self.reader.one(ids, positions, what="all blanks masked")
-        every = Outcomes.every(self.model)
+        every = Outcomes.of(self.model)
         return [
             (outcomes.log_probs(readout)[0], float(log_mass(readout, outcomes, every).exp()))
             for outcomes, readout in zip(self.outcomes, readouts[:, None], strict=True)
@@ -75,7 +75,9 @@ class BlankReader:
     @computed_once
     def outcomes(self) -> list[Outcomes]:
         """The outcomes that are read of each blank."""
-        return Outcomes.of_each(self.model, self.supports)
+        # those of equal blanks are one object, whose weights are read once
+        outcomes = {axis: Outcomes.of(self.model, axis) for axis in dict.fromkeys(self.supports)}
+        return [outcomes[axis] for axis in self.supports]
 
     def rows(self, places: Int[Tensor, "rows blanks"]) -> Int[Tensor, "rows length"]:
         """The ids of the text with tokens written into the blanks that are not masked."""

@@ -132,7 +132,7 @@ class CandidateTables(BlankReader, Tables):
             t: torch.empty(len(places), self.shape[t], dtype=torch.float64) for t in contexts.read
         }
         held = {t: torch.empty(len(places), dtype=torch.float64) for t in flat}
-        every = Outcomes.every(self.model)
+        every = Outcomes.of(self.model)
 
         def keep(batch: slice, readouts: Tensor) -> None:
             for k, t in enumerate(contexts.read):

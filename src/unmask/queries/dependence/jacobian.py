@@ -182,7 +182,7 @@ def _read(
 ) -> Float[Tensor, "rows read candidates"]:
     """The logits of the candidates at all places, in rows that are in the order of their texts."""
     number, ids = rows[:, 0], rows[:, 1:].contiguous()
-    every = Outcomes.every(reader.model)
+    every = Outcomes.of(reader.model)
     tokens = {
         n: torch.cat([proposed[n, place].tokens for place in range(len(questions[n].places))])
         for n in number.unique().tolist()

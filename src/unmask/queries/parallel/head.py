@@ -256,7 +256,7 @@ def probe(model: MaskedLM) -> list[float]:
     row = [ordinary[7919 * (k + 1) % len(ordinary)] for k in range(length)]
     row[length // 2] = model.mask_id
     reader = RowReader(model, Settings(progress=False))
-    log_p = Outcomes.every(model).log_probs(reader.one(row, [length // 2]))[0].cpu()
+    log_p = Outcomes.of(model).log_probs(reader.one(row, [length // 2]))[0].cpu()
     outcomes = [ordinary[k * len(ordinary) // 8] for k in range(8)]
     return [round(float(log_p[token]), 4) for token in outcomes]
 
