@@ -6,6 +6,7 @@ Control characters, right-to-left overrides and the like are first shown escaped
 
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
 
 from unmask.printable import printable
 
@@ -18,6 +19,13 @@ _MARKDOWN = {
 }
 # quotation marks too, so that a text is inert in an attribute as well
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
+_LONGEST_TITLE = 300
+# of the longest bar, in the height of a letter
+_WIDEST_BAR = 8
+_BAR = (
+    '<span style="display:inline-block;width:{:.2f}em;height:0.7em;background:currentColor;'
+    'opacity:0.5"></span>'
+)
 _LATEX = {
     **{ch: f"\\{ch}" for ch in "{}$&#%_"},
     "\\": r"\textbackslash{}",
@@ -53,6 +61,32 @@ def html(text: str) -> str:
     if escaped and unicodedata.category(escaped[0]).startswith("M"):
         return f"&#x{ord(escaped[0]):x};{escaped[1:]}"
     return escaped
+
+
+def html_table(
+    title: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    notes: Iterable[str],
+    bars: Sequence[float] = (),
+) -> str:
+    """A table that notebooks show, its title above, notes below; a bar ends each row, if any.
+
+    It reads well without styles. Nothing has a colour of its own, so that a dark page shows it too:
+    bars are in the colour of the text, half transparent.
+    """
+    if len(title) > _LONGEST_TITLE:
+        title = f"{title[:_LONGEST_TITLE]}..."
+    lines = [f"<tr>{''.join(f'<th>{html(name)}</th>' for name in head)}</tr>"]
+    for number, row in enumerate(rows):
+        cells = "".join(f'<td dir="auto">{html(cell)}</td>' for cell in row)
+        if bars:
+            share = max(0.0, bars[number]) / max(*bars, 1e-9, 0.0)
+            cells += f'<td style="text-align:left">{_BAR.format(_WIDEST_BAR * share)}</td>'
+        lines.append(f"<tr>{cells}</tr>")
+    table = f"<table>{''.join(lines)}</table>" if len(lines) > 1 else ""
+    below = "".join(f"<div>{html(note)}</div>" for note in notes if note)
+    return f"<div><div><b>{html(title)}</b></div>{table}{below}</div>"
 
 
 def latex(text: str) -> str:

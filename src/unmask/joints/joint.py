@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FillIds = tuple[int, ...]
 
 # fills are ranked for a few lines of text only where that takes well under a second
-_CELLS_RANKED_IN_TEXT = 2**25
+CELLS_RANKED_IN_TEXT = 2**25
 
 
 @final
@@ -551,11 +551,17 @@ class Joint(Guessable):
             ranged = " x ".join(f"{len(axis):,}" for axis in self.engine.whole)
             axes = f"{ranged} tokens, sketched by {axes}"
         head = f"Joint over {count} blank{'s' * (count != 1)} ({axes} tokens) by {self.method}"
-        if size > _CELLS_RANKED_IN_TEXT or not self.is_tabulated():
+        if size > CELLS_RANKED_IN_TEXT or not self.is_tabulated():
             return f"<{head}; .top(5) ranks its fills>"
         fills = self.top(min(5, size))
         table = [[fill.written(4), *map(printable, fill.tokens)] for fill in fills]
         return f"<{head}>\n{columns(table)}"
+
+    def _repr_html_(self) -> str:
+        """The same as a table in HTML, for notebooks."""
+        from unmask.plots.heat_map import to_html
+
+        return to_html(self)
 
     def _fills(self, scored: Sequence[Scored]) -> list[Fill]:
         """Fills of cells, with their log-probabilities."""

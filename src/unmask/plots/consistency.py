@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unmask.errors import UnmaskError
+from unmask.markup import html_table
 from unmask.plots.fonts import drawing
 from unmask.plots.saving import wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL
 from unmask.printable import printable
 from unmask.resampling import Estimate, means
+from unmask.sequences.consistency import cards
 from unmask.sequences.consistency.measuring import ORDER
 
 if TYPE_CHECKING:
@@ -59,6 +61,15 @@ def plot_consistency(answers: "Consistency") -> "Figure":
         figure.suptitle(fonts.shown(wrapped(title, 80)), fontsize=LARGE)
         figure.set_size_inches(*_SIZE)
     return figure
+
+
+def to_html(answers: "Consistency") -> str:
+    """The statistics with their intervals, and the same in words, for notebooks."""
+    passes = sum(row.get("forward_passes") or 0 for row in answers.rows)
+    rows = [cards.cells(statistic) for statistic in answers.statistics]
+    notes = [*cards.words(answers.statistics), f"Forward passes: {passes:,}."]
+    title = f"Contradictions of {answers.facts.get('model')}"
+    return html_table(title, cards.HEAD, rows, notes)
 
 
 def by_distance(answers: "Consistency") -> list[tuple[str, Estimate, int]]:

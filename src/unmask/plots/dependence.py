@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.arguments import whole_number
 from unmask.errors import UnmaskError
+from unmask.markup import html_table
 from unmask.names import MEASURES
 from unmask.plots import heat_map, panels, tokens
 from unmask.plots.fonts import drawing
@@ -78,6 +79,22 @@ def plot_arcs(dependence: DependenceMap, other: Iterable[Edge] | None = None) ->
         size = _frame(panel, places, labels, [_height(places, es, steep) for es in (above, below)])
         heat_map.write_around(figure, fonts, "", notes, size)
     return figure
+
+
+def to_html(dependence: DependenceMap) -> str:
+    """The strongest dependences of a map with their errors, for notebooks."""
+    pairs, rows = dependence.top(), []
+    for pair in pairs:
+        error = "" if pair.standard_error is None else f" +- {pair.standard_error:.3f}"
+        rows.append([*map(tokens.label, pair.names), f"{pair.value:z.3f}{error}"])
+    words = MEASURES[dependence.measure].words
+    corrected = ", with the average product correction" if dependence.is_corrected else ""
+    notes = [
+        f"The strongest {words} of {len(dependence.places)} places{corrected}.",
+        f"Forward passes: {dependence.forward_passes:,}.",
+    ]
+    head = ["first", "second", dependence.unit]
+    return html_table(dependence.text, head, rows, notes, [pair.value for pair in pairs])
 
 
 def check_arcs(places: int) -> None:

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.errors import SupportError, UnmaskError
-from unmask.joints.joint import Joint
+from unmask.joints.joint import CELLS_RANKED_IN_TEXT, Joint
+from unmask.markup import html_table
 from unmask.plots import panels, tokens
 from unmask.plots.fonts import Fonts, drawing
 from unmask.plots.saving import library
@@ -28,6 +29,8 @@ _LONGEST_TEXT = 140
 # more would be a carpet, and take minutes to write as SVG
 _MOST_TOKENS = 100
 _KINDS = ("probability", "pmi")
+# fills in a notebook
+_ROWS = 10
 
 
 def plot(joint: Joint, n: int = 12, *, kind: str = "probability") -> "Figure":
@@ -51,6 +54,24 @@ def plot(joint: Joint, n: int = 12, *, kind: str = "probability") -> "Figure":
     check([joint], n, kind)
     cells = tokens.shown_cells([joint], n)
     return _two_blanks(joint, cells, values_of(joint, cells, kind), kind)
+
+
+def to_html(joint: Joint) -> str:
+    """The likeliest fills of a joint with their errors, and J in words, for notebooks."""
+    head, *_ = repr(joint)[1:].splitlines()
+    is_cheap = joint.is_tabulated() and math.prod(joint.shape) <= CELLS_RANKED_IN_TEXT
+    fills = joint.top(min(_ROWS, math.prod(joint.shape))) if is_cheap else []
+    names = [f"blank {number}" for number in range(1, len(joint.shape) + 1)]
+    rows = [[*map(tokens.label, fill.tokens), fill.written(4)] for fill in fills]
+    notes = [f"{head.removesuffix('>')}."]
+    if (agreement := joint.agreement()) is not None:
+        error = joint.standard_errors()["incompatibility"] if joint.is_sketched() else None
+        notes.append(f"{agreement.said(error)}.")
+    if isinstance(passes := joint.diagnostics.get("forward_passes"), int):
+        notes.append(f"Forward passes: {passes:,}.")
+    text = str(joint.diagnostics.get("text", ""))
+    bars = [fill.probability for fill in fills]
+    return html_table(text, [*names, "probability"], rows, notes, bars)
 
 
 def check(joints: Iterable[Joint], n: object, kind: str) -> None:

@@ -111,6 +111,12 @@ class DependenceMap(Guessable):
         """The strongest dependences as a table."""
         return self.table(self.top(10))
 
+    def _repr_html_(self) -> str:
+        """The same as a table in HTML, for notebooks."""
+        from unmask.plots.dependence import to_html
+
+        return to_html(self)
+
     def table(self, pairs: Iterable[Dependence]) -> str:
         """Some dependences as a table: the two names, the value, and its standard error if any."""
         head = ["", "", self.unit, *(["error"] if self.standard_errors is not None else [])]

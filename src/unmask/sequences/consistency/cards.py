@@ -18,14 +18,14 @@ SENTENCES = "sentences.csv"
 # a p-value below which a direction is stated
 _LEVEL = 0.05
 _ARGUMENTS = ("low", "high", "texts", "p_value")
-_HEAD = ("statistic", "value", "95% interval", "unit", "texts")
+HEAD = ("statistic", "value", "95% interval", "unit", "texts")
 # facts that are options of the command, by their names there
 _OPTIONS = {"limit": "limit", "orders": "random-orders", "max_passes": "max-passes", "seed": "seed"}
 
 
 def table(statistics: Sequence[Statistic]) -> str:
     """Aligned columns, and the same in words."""
-    return "\n".join([columns([list(_HEAD), *map(_cells, statistics)]), "", *words(statistics)])
+    return "\n".join([columns([list(HEAD), *map(cells, statistics)]), "", *words(statistics)])
 
 
 def words(statistics: Sequence[Statistic]) -> Iterator[str]:
@@ -60,7 +60,8 @@ def _factor(nats: float) -> str:
     return f"a factor of {factor:.2f}" if factor < 100 else f"a factor of {factor:.1e}"
 
 
-def _cells(statistic: Statistic) -> list[str]:
+def cells(statistic: Statistic) -> list[str]:
+    """The line of a statistic in a table, under `HEAD`."""
     p_value = "" if statistic.p_value is None else f" (p = {statistic.p_value:.2g})"
     value, interval = _value(statistic)
     return [statistic.title, f"{value}{p_value}", interval, statistic.unit, str(statistic.texts)]
@@ -103,7 +104,7 @@ def card(
         "All of these numbers are 0 for such a model.",
         "\n".join(f"- {markdown(sentence)}" for sentence in words(statistics)),
         f"![J by distance, and the spread of orders]({picture})" if picture else "",
-        _rows([_HEAD, *map(_cells, statistics)], (1, 2, 4)),
+        _rows([HEAD, *map(cells, statistics)], (1, 2, 4)),
         "Intervals are 95% bootstrap intervals over texts. Logarithms are natural.",
         "## What the numbers mean",
         "\n".join(f"- **{title}**: {meaning}" for title, meaning in meanings.items()),

@@ -63,6 +63,12 @@ class Consistency(Guessable):
         """The statistics in aligned columns, and what they say in words."""
         return cards.table(self.statistics)
 
+    def _repr_html_(self) -> str:
+        """The same as a table in HTML, for notebooks."""
+        from unmask.plots.consistency import to_html
+
+        return to_html(self)
+
     @computed_once
     def numbers(self) -> Numbers:
         """The numbers measured of each text, by its id."""
