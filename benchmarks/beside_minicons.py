@@ -22,7 +22,7 @@ from interleaved import ratios, spread
 from minicons.scorer import MaskedLMScorer
 
 import unmask
-from unmask.sequences import read_blimp
+from unmask.sequences.blimp import read_blimp
 
 METRICS = {"pll": "original", "pll-word-l2r": "within_word_l2r"}
 # rows of ours, sentences of minicons, which runs all rows of its sentences at once

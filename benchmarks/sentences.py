@@ -24,8 +24,8 @@ from scoring import Batch, Recorded
 
 import unmask
 from unmask.model.hugging_face import HuggingFaceMaskedLM
+from unmask.names import PAIR_METHODS, TEXT_METHODS
 from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.sequences import PAIR_METHODS, TEXT_METHODS
 from unmask.settings import Settings
 
 Scored = Callable[[unmask.LanguageModel], object]

@@ -30,7 +30,7 @@ from marked_page import write_blocks
 
 import unmask
 from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.sequences import read_blimp
+from unmask.sequences.blimp import read_blimp
 
 Item = dict[str, Any]
 # how both tools score, by the arguments of either

@@ -12,11 +12,12 @@ import pytest
 
 import unmask
 from unmask.constructions.registered import REGISTERED
-from unmask.evaluation import EvaluationRequest, ModelSource
+from unmask.evaluation.request import EvaluationRequest
+from unmask.jobs.model_source import ModelSource
 from unmask.records.corpora import CorpusSpec
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("unmask", "unmask.evaluation", "unmask.plots", "unmask.sequences")
+PACKAGES = ("unmask", "unmask.plots")
 ASKED = (unmask.LanguageModel, unmask.Joint)
 ASKED_NAMES = [one.__name__ for one in ASKED]
 SECTION = re.compile(r"^(Args|Returns|Raises|Examples):$", re.MULTILINE)

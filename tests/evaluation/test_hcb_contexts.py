@@ -8,8 +8,8 @@ import torch
 from tiny_models import build
 
 import unmask
-from unmask.evaluation import read_run
 from unmask.evaluation.masks import MaskedPair
+from unmask.evaluation.run import read_run
 from unmask.queries.joint_model import read_cloze
 
 ROOT = Path(__file__).parents[2]

@@ -15,8 +15,8 @@ import pytest
 from drawn_once import drawing_once
 
 from unmask.errors import UnmaskError
-from unmask.evaluation import read_run
 from unmask.evaluation.reports.reporting import report as report_of
+from unmask.evaluation.run import read_run
 from unmask.resampling import Estimate, Resampling
 
 ROOT = Path(__file__).parents[2]

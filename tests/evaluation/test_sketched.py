@@ -17,10 +17,12 @@ import unmask
 from unmask import Cloze, Sketch
 from unmask.cli import main
 from unmask.errors import UnmaskError
-from unmask.evaluation import EvaluationRequest, ModelSource, read_run
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.reports.summary import differences, summarise
+from unmask.evaluation.request import EvaluationRequest
 from unmask.evaluation.rows import LabelledMethod, ResultRow
+from unmask.evaluation.run import read_run
+from unmask.jobs.model_source import ModelSource
 from unmask.queries.sketched import sketchable
 from unmask.records.corpora import CorpusSpec
 from unmask.resampling import Estimate

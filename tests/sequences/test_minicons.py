@@ -7,8 +7,8 @@ import pytest
 from assets import real_data
 from minicons_scorer import minicons_scorer
 
-import unmask
 from unmask import LanguageModel, Settings
+from unmask.sequences.blimp import read_blimp
 
 QUIET = Settings(progress=False)
 # what the other tool calls both methods
@@ -19,7 +19,7 @@ TEXTS_AT_ONCE = 8
 @pytest.fixture(scope="module")
 def sentences() -> list[str]:
     folder = real_data("blimp/causative.jsonl").parent
-    pairs = unmask.sequences.read_blimp(str(folder), limit=2)
+    pairs = read_blimp(str(folder), limit=2)
     return [str(pair[side]) for pair in pairs for side in ("sentence_good", "sentence_bad")][:200]
 
 

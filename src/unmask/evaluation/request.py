@@ -58,8 +58,9 @@ class EvaluationRequest:
 
     Examples:
         >>> corpus = unmask.records.corpora.CorpusSpec("corpus.txt")
-        >>> model = unmask.evaluation.ModelSource(place="models/tiny-english")
-        >>> request = unmask.evaluation.EvaluationRequest(corpus=corpus, model=model, examples=1)
+        >>> model = unmask.jobs.model_source.ModelSource(place="models/tiny-english")
+        >>> from unmask.evaluation.request import EvaluationRequest
+        >>> request = EvaluationRequest(corpus=corpus, model=model, examples=1)
     """
 
     corpus: CorpusSpec

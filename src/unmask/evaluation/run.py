@@ -87,7 +87,8 @@ def read_run(place: str | Path) -> EvaluationRun:
     Raises:
         StoreError: There is no run, or it is damaged.
     Examples:
-        >>> len(unmask.evaluation.read_run("results").rows)
+        >>> from unmask.evaluation.run import read_run
+        >>> len(read_run("results").rows)
         1
     """
     job = stored_plan(str(place))

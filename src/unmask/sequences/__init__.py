@@ -1,24 +1,11 @@
-"""Whole texts scored by a masked language model: by themselves, or in pairs.
+"""Whole texts scored by a masked language model: by themselves, in pairs, or against each other.
 
-What a program needs beside the methods of `LanguageModel`; names are imported when first used.
+    texts -> texts:        ids, the positions that are scored, words; or one reason
+          -> scoring:      a method's options checked; texts of one length run together
+          -> a method:     pll, unmasking, elbo, and paths for two texts: which tokens are masked
+          -> passes:       rows of forward passes, and scores from what the model gives there
+          -> scores:       values, which `outputs` writes as rows, `minimal_pairs` counts
+
+`word_pairs` scores two words in the blanks of a text, `consistency` how far a model contradicts
+itself.
 """
-
-from typing import TYPE_CHECKING
-
-from unmask.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from unmask.names import PAIR_METHODS as PAIR_METHODS
-    from unmask.names import TEXT_METHODS as TEXT_METHODS
-    from unmask.sequences.blimp import read_blimp as read_blimp
-    from unmask.sequences.minimal_pairs import accuracies as accuracies
-    from unmask.sequences.minimal_pairs import accuracy as accuracy
-    from unmask.sequences.unmasking import ORDERS as ORDERS
-
-_HOMES = {
-    "unmask.names": ("PAIR_METHODS", "TEXT_METHODS"),
-    "unmask.sequences.blimp": ("read_blimp",),
-    "unmask.sequences.minimal_pairs": ("accuracies", "accuracy"),
-    "unmask.sequences.unmasking": ("ORDERS",),
-}
-__all__, __getattr__ = lazy_names(__name__, _HOMES)

@@ -41,12 +41,13 @@ def read_blimp(place: str, *, paradigms: Sequence[str] = (), limit: int | None =
         CorpusError: There is no such folder or paradigm, or a row is not of BLiMP.
     Examples:
         >>> import json
+        >>> from unmask.sequences.blimp import read_blimp
         >>> from pathlib import Path
         >>> Path("blimp").mkdir()
         >>> pair = {"sentence_good": "Dogs bark.", "sentence_bad": "Dogs barks.", "pair_id": 0}
         >>> pair |= {"UID": "agreement", "field": "syntax", "linguistics_term": "agreement"}
         >>> _ = Path("blimp/agreement.jsonl").write_text(json.dumps(pair))
-        >>> unmask.sequences.read_blimp("blimp")[0]["sentence_good"]
+        >>> read_blimp("blimp")[0]["sentence_good"]
         'Dogs bark.'
     """
     folder = Path(os.path.expanduser(place))

@@ -102,9 +102,9 @@ def accuracy(verdicts: Iterable[Verdict]) -> Accuracy:
     Raises:
         UnmaskError: There is no pair.
     Examples:
-        >>> from unmask.sequences.minimal_pairs import Verdict
+        >>> from unmask.sequences.minimal_pairs import Verdict, accuracy
         >>> verdicts = [Verdict("agreement", 1.0), Verdict("agreement", 0.0)]
-        >>> unmask.sequences.accuracy(verdicts).value
+        >>> accuracy(verdicts).value
         0.5
     """
     every = list(verdicts)
@@ -137,9 +137,9 @@ def accuracies(verdicts: Sequence[Verdict], by: str | None = None) -> dict[str, 
     Returns:
         An accuracy by the name of each group.
     Examples:
-        >>> from unmask.sequences.minimal_pairs import Verdict
+        >>> from unmask.sequences.minimal_pairs import Verdict, accuracies
         >>> verdicts = [Verdict("agreement", 1.0), Verdict("islands", 0.0)]
-        >>> {name: one.value for name, one in unmask.sequences.accuracies(verdicts).items()}
+        >>> {name: one.value for name, one in accuracies(verdicts).items()}
         {'agreement': 1.0, 'islands': 0.0}
     """
     parts: dict[str, list[Verdict]] = defaultdict(list)
