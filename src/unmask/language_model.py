@@ -1,5 +1,8 @@
 """A masked LM with its tokenizer, and the queries that it answers: the main class."""
 
+# signatures in `help` name types, in place of all that these stand for
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -22,10 +25,7 @@ from unmask.queries.dependence.question import (
     check_support,
     read_question,
 )
-from unmask.queries.joint_model import (
-    Axes,
-    JointModel,
-)
+from unmask.queries.joint_model import Axes, JointModel
 from unmask.queries.joints import cost, default_method
 from unmask.queries.parallel.decoding import Decoding
 from unmask.queries.parallel.filling import check_seed, decoded, one_support
@@ -504,10 +504,9 @@ class LanguageModel(JointModel):
         pairs: Sequence[tuple[str, str]],
         *,
         method: str = "hcb-path",
-        orders: int = 8,
-        draws: int = DRAWS,
-        seed: int = 0,
         order: str | None = None,
+        draws: int | None = None,
+        seed: int = 0,
         given: Given | Sequence[Given] | None = None,
         separator: str = "",
         settings: Settings | None = None,
@@ -526,10 +525,10 @@ class LanguageModel(JointModel):
         Args:
             pairs: A list of two texts each.
             method: "hcb-path", "unmasking", "elbo", "pll" or "pll-word-l2r".
-            orders: How many random orders `hcb-path` averages over.
-            draws: How many random masks `elbo` averages over for each text.
-            seed: Seed of everything that is drawn.
             order: Order of `unmasking`, as in `score`.
+            draws: How many random orders `hcb-path` averages over (default: 8), or random masks of
+                each text `elbo` (default: 128).
+            seed: Seed of everything that is drawn.
             given: What stands before both texts, or before and after them, as in `score`; a list
                 has one for each pair.
             separator: What joins them, as in `score`.
@@ -549,10 +548,9 @@ class LanguageModel(JointModel):
             self,
             pairs,
             method=method,
-            orders=orders,
+            order=order,
             draws=draws,
             seed=seed,
-            order=order,
             settings=settings,
         )
 
@@ -566,7 +564,7 @@ class LanguageModel(JointModel):
         exact: bool = False,
         seed: int = 0,
         settings: Settings | None = None,
-    ) -> "Consistency":
+    ) -> Consistency:
         """The contradictions of the model on texts, by blanks and orders of unmasking.
 
         Of every text two pairs of words are masked, neighbours and any two, and all its tokens are

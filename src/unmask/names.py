@@ -93,6 +93,8 @@ TEXT_METHODS = ("pll", "pll-word-l2r", "unmasking", "elbo")
 PAIR_METHODS = (*TEXT_METHODS, "hcb-path")
 # random masks that `elbo` averages over, as many as in LLaDA's own evaluation
 DRAWS = 128
+# random orders that `hcb-path` averages over
+ORDERS_OF_PATHS = 8
 
 # options of constructions: what they may be, and what they are unless given
 STEPS = 50

@@ -302,7 +302,7 @@ def test_pairs_hold_what_python_returns(rows, lm, pairs_file) -> None:
     found = rows(pairs_file, "--pairs", "good,bad", "--method", ",".join(methods), "--orders", "4")
     assert [row["method"] for row in found] == [*methods] * len(PAIRS)
     for method in methods:
-        options = {} if method.startswith("pll") else {"orders": 4}
+        options = {"draws": 4} if method == "hcb-path" else {}
         expected = lm.log_ratios(PAIRS, method=method, **options)
         own = [row for row in found if row["method"] == method]
         for row, one in zip(own, expected, strict=True):

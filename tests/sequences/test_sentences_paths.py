@@ -50,7 +50,7 @@ PAIRS = [
 def test_every_order_of_compatible_conditionals_gives_the_true_log_ratio():
     lm = toy()
     for orders in (1, 2, 8, 30):
-        found = lm.log_ratios([(written(a), written(b)) for a, b in PAIRS], orders=orders)
+        found = lm.log_ratios([(written(a), written(b)) for a, b in PAIRS], draws=orders)
         for (first, second), ratio in zip(PAIRS, found, strict=True):
             true = math.log(lm.model.joint[first] / lm.model.joint[second])
             assert ratio.log_ratio == pytest.approx(true, abs=1e-5)
@@ -59,7 +59,7 @@ def test_every_order_of_compatible_conditionals_gives_the_true_log_ratio():
 
 def test_incompatible_conditionals_are_averaged_over_all_orders_if_they_are_few():
     lm = toy(noise=0.8)
-    found = lm.log_ratios([(written(a), written(b)) for a, b in PAIRS], orders=24)
+    found = lm.log_ratios([(written(a), written(b)) for a, b in PAIRS], draws=24)
     for (first, second), ratio in zip(PAIRS, found, strict=True):
         places = [i for i in range(4) if first[i] != second[i]]
         each = [along(lm, first, second, order) for order in permutations(places)]
@@ -78,7 +78,7 @@ def test_a_part_of_the_orders_is_drawn_by_seed_and_number_of_places():
     pair = (written(first), written(second))
     by_seed = []
     for seed in (0, 1):
-        (ratio,) = lm.log_ratios([pair], orders=5, seed=seed)
+        (ratio,) = lm.log_ratios([pair], draws=5, seed=seed)
         orders = drawn_orders(4, 5, (seed, 4)).tolist()
         assert len({tuple(order) for order in orders}) == ratio.orders == 5
         expected = np.mean([along(lm, first, second, order) for order in orders])
@@ -91,7 +91,7 @@ def test_the_way_back_is_the_way_there():
     lm = toy(noise=0.8)
     for first, second in PAIRS:
         there, back = lm.log_ratios(
-            [(written(first), written(second)), (written(second), written(first))], orders=24
+            [(written(first), written(second)), (written(second), written(first))], draws=24
         )
         assert there.log_ratio == pytest.approx(-back.log_ratio, abs=1e-5)
         assert there.forward_passes == back.forward_passes
@@ -101,7 +101,7 @@ def test_forward_passes_are_shared_among_orders_and_counted():
     lm = toy(noise=0.8)
     for (first, second), rows in zip(PAIRS, (1, 4, 12, 32), strict=True):
         before = lm.model.rows_asked
-        (ratio,) = lm.log_ratios([(written(first), written(second))], orders=24)
+        (ratio,) = lm.log_ratios([(written(first), written(second))], draws=24)
         # of d places: one of them is read, and any of the others are walked
         assert ratio.forward_passes == lm.model.rows_asked - before == rows
 
@@ -116,12 +116,12 @@ def test_equal_texts_take_no_forward_pass():
 def test_a_pair_does_not_depend_on_others_nor_on_batches():
     lm = toy(noise=0.8)
     texts = [(written(a), written(b)) for a, b in PAIRS] * 3
-    together = lm.log_ratios(texts, orders=5, seed=3)
+    together = lm.log_ratios(texts, draws=5, seed=3)
     for place, pair in enumerate(texts):
-        assert lm.log_ratios([pair], orders=5, seed=3) == [together[place]]
+        assert lm.log_ratios([pair], draws=5, seed=3) == [together[place]]
     for size in (1, 7):
         how = Settings(batch_size=size, progress=False)
-        assert lm.log_ratios(texts, orders=5, seed=3, settings=how) == together
+        assert lm.log_ratios(texts, draws=5, seed=3, settings=how) == together
 
 
 def test_what_has_no_path_says_why():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from unmask.cli import inputs, many, options
 from unmask.cli.command import group, option
 from unmask.errors import MethodError, UnmaskError
-from unmask.names import DRAWS, PAIR_METHODS, TEXT_METHODS
+from unmask.names import DRAWS, ORDERS_OF_PATHS, PAIR_METHODS, TEXT_METHODS
 from unmask.printable import printable, quoted
 from unmask.records.rows import TEXT_COLUMN
 
@@ -168,7 +168,7 @@ class ScoreCommand(many.RowsCommand):
         is_blimp, order = self.blimp is not None, self.order
         if order is not None:
             order = order.strip().lower().replace("_", "-")
-        orders = 8 if self.orders is None else self.orders
+        orders = ORDERS_OF_PATHS if self.orders is None else self.orders
         draws = DRAWS if self.draws is None else self.draws
         check_drawing(orders=orders, draws=draws, seed=self.seed)
         return ScoreKind(

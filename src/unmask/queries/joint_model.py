@@ -1,5 +1,8 @@
 """A masked LM with its tokenizer: texts become clozes, tables and joints."""
 
+# signatures in `help` name types, in place of all that these stand for
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex
 

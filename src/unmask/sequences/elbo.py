@@ -13,7 +13,7 @@ noise between numbers of tokens is gone, and the standard error is that of draws
 numbers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,9 +22,8 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unmask.model.row_reader import RowReader
-from unmask.model.shapes import Shape, run_by_shape
-from unmask.sequences.pll import at_places, score_of
+from unmask.model.row_reader import RowReader, TokenLogProbs
+from unmask.sequences.passes import masked_rows, scores_of
 from unmask.sequences.scores import TextScore
 from unmask.sequences.texts import TokenisedText
 
@@ -32,23 +31,26 @@ from unmask.sequences.texts import TokenisedText
 def elbo_scores(
     reader: RowReader, texts: Sequence[TokenisedText], *, draws: int, seed: int
 ) -> list[TextScore]:
-    """The bound for every text, one forward pass per draw; `words` are their tokens' parts of it.
+    """The bound of texts of one length, one forward pass per draw; `words` are parts of it.
 
     Draws depend on the ids of a text, on which of them are scored and on the seed alone.
     """
-
-    def shape_of(text: TokenisedText) -> Shape:
-        return Shape(len(text.ids), draws, len(text.places), alike=(len(text.places),))
-
-    def scores(some: list[TokenisedText]) -> Iterator[TextScore]:
-        drawn = [drawn_masks(text, draws, seed) for text in some]
-        values = mask_values(reader, some, torch.stack([masks for masks, _ in drawn]))
-        for text, of_draws, (_, order) in zip(some, values, drawn, strict=True):
-            score = score_of(text, of_draws.mean(dim=0).tolist(), "elbo")
-            error = standard_error(of_draws.sum(dim=1)[order])
-            yield replace(score, standard_error=error, forward_passes=draws)
-
-    return run_by_shape(reader, texts, shape_of, scores)
+    masks, orders = zip(*(drawn_masks(text, draws, seed) for text in texts), strict=True)
+    values = mask_values(reader, texts, torch.stack(masks))
+    means = values.mean(dim=1)
+    # a mean of masks has no likeliest tokens
+    read = TokenLogProbs(means, torch.zeros_like(means, dtype=torch.bool))
+    return [
+        replace(
+            score,
+            standard_error=standard_error(of_draws.sum(dim=1)[order]),
+            forward_passes=draws,
+            likeliest_tokens=None,
+        )
+        for score, of_draws, order in zip(
+            scores_of(texts, read, "elbo"), values, orders, strict=True
+        )
+    ]
 
 
 def drawn_masks(
@@ -80,24 +82,19 @@ def standard_error(values: Float[Tensor, " draws"]) -> float | None:
 
 
 def mask_values(
-    reader: RowReader, texts: list[TokenisedText], masks: Bool[Tensor, "texts draws tokens"]
+    reader: RowReader, texts: Sequence[TokenisedText], masks: Bool[Tensor, "texts draws tokens"]
 ) -> Float[Tensor, "texts draws tokens"]:
     """Every token's part of the value of every mask: 0 where it is not hidden."""
-    ids = torch.tensor([text.ids for text in texts])
-    places = torch.tensor([text.places for text in texts])
-    hidden = at_places(masks, places, ids.shape[1])
-    rows = torch.where(hidden, reader.model.mask_id, ids[:, None]).flatten(0, 1)
-    hidden, tokens = hidden.flatten(0, 1), ids.repeat_interleave(masks.shape[1], dim=0)
+    rows, places, tokens = masked_rows(reader.model, texts, masks)
+    places, tokens = (each[:, None].expand(masks.shape).flatten(0, 1) for each in (places, tokens))
     masked = masks.flatten(0, 1)
     values = torch.zeros(masked.shape, dtype=torch.float64)
     counts = masked.sum(dim=1)
     # the output layer is read where tokens are hidden, at equally many places of a batch
     for count in counts.unique().tolist():
         alike = counts == count
-        at = hidden[alike].nonzero()[:, 1].view(-1, count)
-        hidden_tokens = tokens[alike].gather(1, at)[..., None]
+        cells = masked & alike[:, None]
+        at, hidden_tokens = places[cells].view(-1, count), tokens[cells].view(-1, count, 1)
         log_probs = reader.token_log_probs(rows[alike], at, hidden_tokens).log_probs
-        of_count = torch.zeros(len(at), masked.shape[1], dtype=torch.float64)
-        of_count[masked[alike]] = log_probs.flatten() * (masked.shape[1] / count)
-        values[alike] = of_count
+        values[cells] = log_probs.flatten() * (masked.shape[1] / count)
     return values.view(masks.shape)

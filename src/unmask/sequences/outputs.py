@@ -1,12 +1,12 @@
 """Scores as rows of files, and tables to read."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unmask.printable import columns, printable, quoted
 from unmask.sequences.minimal_pairs import Accuracy, correct
-from unmask.sequences.scores import LogRatio, TextScore, WordScore
+from unmask.sequences.scores import LogRatio, TextScore
 
 Row = dict[str, object]
 
@@ -28,6 +28,7 @@ PAIR_COLUMNS = {
     **dict.fromkeys(("orders", "places", "forward_passes"), "int64"),
     "reason": "string",
 }
+_IN_NATS = ("score", "log_ratio", "standard_error", "surprisal")
 # how many bits a nat has
 BITS = 1 / math.log(2)
 # a longer text is cut in a table
@@ -42,30 +43,29 @@ def result_rows(
     A word with a part that the vocabulary has no token for has a reason instead. Of a pair
     `correct` is 1, 0, or 0.5 for a tie.
     """
+    rows: list[dict[str, Any]]
     if isinstance(score, LogRatio):
-        right = correct(score.log_ratio, places=score.places)
-        return [_row(PAIR_COLUMNS, score, unit) | {"correct": right}]
-    if not words:
-        return [_row(TEXT_COLUMNS, score, unit)]
-    return [
-        _row(WORD_COLUMNS, word, unit)
-        | {"word_number": n, "word": word.text}
-        | _surprisal(word, unit)
-        for n, word in enumerate(score.words, start=1)
-    ]
-
-
-def _surprisal(word: WordScore, unit: float) -> Row:
-    if word.is_unknown:
-        return {"reason": f"this vocabulary has no pieces for {quoted(word.text)}"}
-    return {"surprisal": -word.log_prob * unit}
-
-
-def _row(names: Iterable[str], value: object, unit: float) -> Row:
-    """A value's attributes of these names; its numbers in nats are given in the unit."""
-    row: dict[str, Any] = {name: getattr(value, name, None) for name in names}
-    in_nats = ("score", "log_ratio", "standard_error")
-    return row | {name: row[name] * unit for name in in_nats if row.get(name) is not None}
+        rows = [{name: getattr(score, name) for name in PAIR_COLUMNS if name != "correct"}]
+        rows[0]["correct"] = correct(score.log_ratio, places=score.places)
+    elif words:
+        rows = [
+            {
+                "word_number": number,
+                "word": word.text,
+                **{name: getattr(word, name) for name in ("start", "end", "pieces")},
+                "surprisal": None if word.is_unknown else -word.log_prob,
+                "reason": f"this vocabulary has no pieces for {quoted(word.text)}"
+                if word.is_unknown
+                else None,
+            }
+            for number, word in enumerate(score.words, start=1)
+        ]
+    else:
+        rows = [{name: getattr(score, name) for name in TEXT_COLUMNS if name != "reason"}]
+    for row in rows:
+        row |= {name: row[name] * unit for name in _IN_NATS if row.get(name) is not None}
+        row.setdefault("reason", None)
+    return rows
 
 
 # -- tables to read

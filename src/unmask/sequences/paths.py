@@ -23,9 +23,11 @@ from unmask.errors import UnmaskError
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.printable import quoted
-from unmask.sequences.pll import at_places
+from unmask.queries.joint_model import JointModel
 from unmask.sequences.scores import LogRatio
 from unmask.sequences.texts import TokenisedText
+from unmask.settings import Settings
+from unmask.text.unknown_tokens import warn_of_special, warn_of_texts
 
 Pair = tuple[TokenisedText, TokenisedText]
 # more orders or draws than this are a slip of the hand
@@ -33,12 +35,21 @@ _LIMITS = {"orders": (1, 10_000), "draws": (1, 1_000_000), "seed": (0, 2**31 - 1
 
 
 def path_log_ratios(
-    reader: RowReader, pairs: Sequence[Pair], *, orders: int, seed: int
+    lm: JointModel,
+    pairs: Sequence[Pair],
+    *,
+    orders: int,
+    seed: int,
+    settings: Settings | None = None,
 ) -> list[LogRatio]:
     """Log-ratios of pairs of texts of equal length, averaged over orders of the places.
 
     Orders depend on the seed and on the number of places alone, not on other pairs.
     """
+    texts = [text for pair in pairs for text in pair]
+    warn_of_texts(lm.tokenizer, [text.unknown for text in texts])
+    warn_of_special([text.special for text in texts])
+    reader = RowReader(lm.model, settings or Settings())
 
     @cache
     def walks_of(places: int) -> Walks:
@@ -48,13 +59,14 @@ def path_log_ratios(
         places = differing_places(pair) or 0
         return Shape(len(pair[0].ids), rows=walks_of(places).forward_passes, alike=(places,))
 
-    def ratios(some: list[Pair]) -> list[LogRatio]:
-        walks = walks_of(differing_places(some[0]) or 0)
-        return [_averaged(by_order, walks) for by_order in _along(reader, walks, some)]
+    def ratios(alike: list[Pair]) -> list[LogRatio]:
+        walks = walks_of(differing_places(alike[0]) or 0)
+        return [_averaged(by_order, walks) for by_order in _along(reader, walks, alike)]
 
     unread = [_without_model(pair) for pair in pairs]
     to_read = [pair for pair, ratio in zip(pairs, unread, strict=True) if ratio is None]
-    read = iter(run_by_shape(reader, to_read, shape_of, ratios))
+    with reader.counted("hcb-path"):
+        read = iter(run_by_shape(reader, to_read, shape_of, ratios))
     return [next(read) if ratio is None else ratio for ratio in unread]
 
 
@@ -93,8 +105,10 @@ def _along(reader: RowReader, walks: "Walks", pairs: list[Pair]) -> Float[Tensor
     read = places[:, walks.place_read]
     tokens = torch.stack([first.gather(1, read), second.gather(1, read)], dim=2)
     # the first text's tokens at the places that are filled, the second's elsewhere
-    filled = at_places(walks.filled.expand(len(pairs), -1, -1), places, first.shape[1])
-    ids = torch.where(filled, first[:, None], second[:, None])
+    here, there = (text.gather(1, places)[:, None] for text in (first, second))
+    at = places[:, None].expand(-1, *walks.filled.shape)
+    ids = second[:, None].repeat(1, at.shape[1], 1)
+    ids.scatter_(2, at, torch.where(walks.filled, here, there))
     ids.scatter_(2, read[:, :, None], reader.model.mask_id)
     both = tokens.view(-1, 1, 2)
     log_probs = reader.token_log_probs(ids.flatten(0, 1), read.view(-1, 1), both).log_probs

@@ -11,7 +11,8 @@ from functools import partial
 
 from unmask.errors import ClozeError, MethodError
 from unmask.model.row_reader import RowReader
-from unmask.names import DRAWS, PAIR_METHODS, TEXT_METHODS
+from unmask.model.shapes import Shape, run_by_shape
+from unmask.names import DRAWS, ORDERS_OF_PATHS, PAIR_METHODS, TEXT_METHODS
 from unmask.printable import quoted
 from unmask.queries.joint_model import JointModel
 from unmask.sequences.elbo import elbo_scores
@@ -35,15 +36,38 @@ def score_texts(
     settings: Settings | None = None,
 ) -> list[TextScore]:
     """`LanguageModel.score` of a list of texts, also of texts that were tokenised before."""
-    _check(lm, method, TEXT_METHODS)
-    score = _scorer(method, order, draws, seed)
-    scores: list[TextScore] = []
-    reader = RowReader(lm.model, settings or Settings())
+    if method not in TEXT_METHODS:
+        raise MethodError(f"no method {quoted(method)}; methods: {', '.join(TEXT_METHODS)}")
+    if method == "pll-word-l2r" and not lm.tokenizer.is_fast:
+        raise MethodError(
+            "this tokenizer keeps no character offsets, so pll-word-l2r does not know its words; "
+            "use pll"
+        )
+    check_drawing(draws=draws, seed=seed)
+    order = checked_order(order, [method])
+    reader, scores = RowReader(lm.model, settings or Settings()), list[TextScore]()
+    score: Callable[[list[TokenisedText]], list[TextScore]]
+    if order is not None:
+        score = partial(unmasking_log_probs, reader, order=order)
+    elif method == "elbo":
+        score = partial(elbo_scores, reader, draws=draws, seed=seed)
+    else:
+        score = partial(pseudo_log_likelihoods, reader, method=method)
     with reader.counted(method):
         for window in tokenised(lm, texts):
             warn_of_texts(lm.tokenizer, [text.unknown for text in window])
             warn_of_special([text.special for text in window])
-            scores += score(reader, window)
+            scores += run_by_shape(
+                reader,
+                window,
+                lambda text: Shape(
+                    length=len(text.ids),
+                    rows=draws if method == "elbo" else len(text.places),
+                    numbers=len(text.places),
+                    alike=(len(text.places),),
+                ),
+                score,
+            )
     return scores
 
 
@@ -52,29 +76,29 @@ def log_ratios(
     pairs: Sequence[tuple[str, str]] | Sequence[Pair],
     *,
     method: str = "hcb-path",
-    orders: int = 8,
-    draws: int = DRAWS,
-    seed: int = 0,
     order: str | None = None,
+    draws: int | None = None,
+    seed: int = 0,
     settings: Settings | None = None,
 ) -> list[LogRatio]:
     """`LanguageModel.log_ratios`, also of texts that were tokenised before."""
-    _check(lm, method, PAIR_METHODS)
+    if method not in PAIR_METHODS:
+        raise MethodError(f"no method {quoted(method)}; methods: {', '.join(PAIR_METHODS)}")
+    if draws is None:
+        draws = ORDERS_OF_PATHS if method == "hcb-path" else DRAWS
+    check_drawing(draws=draws, seed=seed)
     order = checked_order(order, [method])
-    check_drawing(orders=orders)
-    score = _scorer(method, order, draws, seed)
     texts = [text for number, pair in enumerate(_as_list(pairs)) for text in _two(pair, number)]
     ratios: list[LogRatio] = []
-    reader = RowReader(lm.model, settings or Settings())
-    with reader.counted(method):
-        for window in tokenised(lm, texts, _name_in_pair):
-            warn_of_texts(lm.tokenizer, [text.unknown for text in window])
-            warn_of_special([text.special for text in window])
-            both = list(zip(window[::2], window[1::2], strict=True))
-            if method == "hcb-path":
-                ratios += path_log_ratios(reader, both, orders=orders, seed=seed)
-            else:
-                ratios += _differences(score(reader, window), both)
+    for window in tokenised(lm, texts, _name_in_pair):
+        both = list(zip(window[::2], window[1::2], strict=True))
+        if method == "hcb-path":
+            ratios += path_log_ratios(lm, both, orders=draws, seed=seed, settings=settings)
+        else:
+            scores = score_texts(
+                lm, window, method=method, order=order, draws=draws, seed=seed, settings=settings
+            )
+            ratios += _differences(scores, both)
     return [replace(ratio, method=method, order=order) for ratio in ratios]
 
 
@@ -91,19 +115,6 @@ def pairs_in_context(
         for number, (pair, context) in enumerate(zip(pairs, each, strict=True))
     )
     return [(first, second) for first, second in made]
-
-
-Scorer = Callable[[RowReader, Sequence[TokenisedText]], list[TextScore]]
-
-
-def _scorer(method: str, order: object, draws: int, seed: int) -> Scorer:
-    """The function that scores texts by a method, its options checked."""
-    check_drawing(draws=draws, seed=seed)
-    if unmasking_order := checked_order(order, [method]):
-        return partial(unmasking_log_probs, order=unmasking_order)
-    if method == "elbo":
-        return partial(elbo_scores, draws=draws, seed=seed)
-    return partial(pseudo_log_likelihoods, method=method)
 
 
 def _differences(scores: Sequence[TextScore], pairs: list[Pair]) -> list[LogRatio]:
@@ -123,16 +134,6 @@ def _differences(scores: Sequence[TextScore], pairs: list[Pair]) -> list[LogRati
 
 
 # --- what is rejected --------------------------------------------------------------------------
-
-
-def _check(lm: JointModel, method: object, methods: tuple[str, ...]) -> None:
-    if method not in methods:
-        raise MethodError(f"no method {quoted(method)}; methods: {', '.join(methods)}")
-    if method == "pll-word-l2r" and not lm.tokenizer.is_fast:
-        raise MethodError(
-            "this tokenizer keeps no character offsets, so pll-word-l2r does not know its words; "
-            "use pll"
-        )
 
 
 def checked_order(order: object, methods: Sequence[str]) -> str | None:

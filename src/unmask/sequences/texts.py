@@ -18,8 +18,6 @@ from unmask.text.words import Word, joined_words
 
 # texts that are tokenised at once, and sorted by length together
 TEXTS_PER_WINDOW = 2**16
-_ITSELF = "the text"
-
 
 # what stands before a text, or before and after it
 Given = str | tuple[str, str]
@@ -140,16 +138,30 @@ def tokenised(
     """
     if isinstance(texts, str) or not isinstance(texts, Sequence):
         raise ClozeError(f"texts is a text or a list of texts, not {quoted(texts)}")
-    done = [text for text in texts if isinstance(text, TokenisedText)]
-    if done and len(done) == len(texts):
-        yield from (done[n : n + TEXTS_PER_WINDOW] for n in range(0, len(done), TEXTS_PER_WINDOW))
+    starts = range(0, len(texts), TEXTS_PER_WINDOW)
+    if all(isinstance(text, TokenisedText) for text in texts):
+        done = cast(Sequence[TokenisedText], texts)
+        yield from (list(done[start : start + TEXTS_PER_WINDOW]) for start in starts)
         return
-    plain = cast(Sequence[str], texts)
-    if len(texts) > TEXTS_PER_WINDOW:
-        # the last of a million texts is rejected now, not after hours
-        for _ in _windows(lm, plain, name):
-            pass
-    yield from _windows(lm, plain, name)
+    # twice if there are many: the last of a million texts is rejected now, not after hours
+    for is_last_round in (False, True) if len(starts) > 1 else (True,):
+        for start in starts:
+            window: list[TokenisedText] = []
+            plain = cast(Sequence[str], texts[start : start + TEXTS_PER_WINDOW])
+            for number, text in enumerate(tokenised_or_reasons(lm, plain), start):
+                if isinstance(text, str):
+                    raise ClozeError(f"{name(number)}: {text}")
+                window.append(text)
+            if is_last_round:
+                yield window
+
+
+def read_text(lm: JointModel, text: str) -> TokenisedText:
+    """One text as the model reads it; one that it cannot take is rejected."""
+    (read,) = tokenised_or_reasons(lm, [text])
+    if isinstance(read, str):
+        raise ClozeError(read)
+    return read
 
 
 def tokenised_or_reasons(
@@ -159,171 +171,115 @@ def tokenised_or_reasons(
 
     With `any_length` also texts that are longer than the model takes.
     """
-    pairs = zip(texts, _each(lm, texts, any_length), strict=True)
-    return [_reason(read, text) if isinstance(read, ClozeError) else read for text, read in pairs]
-
-
-def read_text(lm: JointModel, text: str) -> TokenisedText:
-    """One text as the model reads it; one that it cannot take is rejected."""
-    (read,) = tokenised_or_reasons(lm, [text])
-    if isinstance(read, str):
-        raise ClozeError(read if read.startswith(_ITSELF) else f"{_ITSELF}: {read}")
-    return read
-
-
-def _reason(error: ClozeError, text: object) -> str:
-    # the text stands beside its reason
-    return str(error).removesuffix(f": {quoted(text)}").removeprefix(f"{_ITSELF}: ")
-
-
-def _windows(lm: JointModel, texts: Sequence[str], name: Name) -> Iterator[list[TokenisedText]]:
-    for start in range(0, len(texts), TEXTS_PER_WINDOW):
-        window: list[TokenisedText] = []
-        for number, text in enumerate(_each(lm, texts[start : start + TEXTS_PER_WINDOW]), start):
-            if isinstance(text, ClozeError):
-                raise ClozeError(f"{name(number)}{str(text).removeprefix(_ITSELF)}")
-            window.append(text)
-        yield window
-
-
-# --- one window --------------------------------------------------------------------------------
-
-Encoded = tuple[tuple[int, ...], tuple[int, ...], tuple[Word, ...]]
-
-
-def _each(
-    lm: JointModel, texts: Sequence[str], any_length: bool = False
-) -> list[TokenisedText | ClozeError]:
-    """Each text as the model reads it, or an error that begins with `_ITSELF`."""
-    errors = {number: why for number, text in enumerate(texts) if (why := _unusable(lm, text))}
-    usable = [text for number, text in enumerate(texts) if number not in errors]
-    read = zip(usable, _encoded(lm.tokenizer, usable), strict=True)
+    results: list[Any] = list(texts)
+    usable = []
+    for number, text in enumerate(texts):
+        try:
+            checked_text(text)
+            if isinstance(text, Continuation):
+                checked_text(text[slice(*text.span)])
+                if not lm.tokenizer.is_fast:
+                    raise ClozeError(
+                        "this tokenizer keeps no character offsets, so the tokens of a "
+                        "continuation are not known; score whole texts"
+                    )
+            usable.append(number)
+        except ClozeError as error:
+            results[number] = str(error)
     special = set(getattr(lm.tokenizer, "all_special_tokens", ()))
-    made = iter([_made(lm, text, encoded, special, any_length) for text, encoded in read])
-    return [errors.get(number) or next(made) for number in range(len(texts))]
+    encoded = _encoded(lm.tokenizer, [texts[number] for number in usable])
+    for number, read in zip(usable, encoded, strict=True):
+        try:
+            results[number] = read
+            if not isinstance(read, str):
+                results[number] = _checked(lm, read, special, any_length)
+        except ClozeError as error:
+            results[number] = str(error)
+    return results
 
 
-def _unusable(lm: JointModel, text: object) -> ClozeError | None:
-    try:
-        checked_text(text)
-        if isinstance(text, Continuation):
-            checked_text(text[slice(*text.span)])
-        if isinstance(text, Continuation) and not lm.tokenizer.is_fast:
-            raise ClozeError(
-                "this tokenizer keeps no character offsets, so the tokens of a continuation are "
-                "not known; score whole texts"
-            )
-    except ClozeError as error:
-        return ClozeError(f"{_ITSELF}: {error}")
-    return None
-
-
-def _made(
-    lm: JointModel,
-    text: str,
-    encoded: Encoded | ClozeError,
-    special: Collection[str],
-    any_length: bool,
-) -> TokenisedText | ClozeError:
-    if isinstance(encoded, ClozeError):
-        return encoded
-    try:
-        made = _with_unknown(TokenisedText(text, *encoded), lm.tokenizer)
-        _check(lm, made, any_length)
-    except ClozeError as error:
-        return error
-    if isinstance(text, Continuation):
-        made = _alone(made, text, lm.tokenizer.unk_token_id)
-    return replace(made, special=special_parts(made.text, special))
-
-
-def _alone(made: TokenisedText, text: Continuation, unknown: int | None) -> TokenisedText:
-    """A continuation without what it is given: the characters of its words count from its own."""
-    low, high = text.span
-    unknown_words = (made.words[number] for number in made.unknown_words)
-    count = sum(made.tokens[word.first : word.last].count(unknown) for word in unknown_words)
-    words = (replace(word, start=word.start - low, end=word.end - low) for word in made.words)
-    around = len(made.unknown) - count
-    return replace(made, text=text[low:high], words=tuple(words), unknown_given=around)
-
-
-def _encoded(tokenizer: Any, texts: list[str]) -> list[Encoded | ClozeError]:
-    """All together if the tokenizer can read all, else one by one."""
-    read = _read_fast if tokenizer.is_fast else _read_slow
-    try:
-        return list(read(tokenizer, texts)) if texts else []
-    except Exception as error:  # a vocabulary without an unknown token fails on an unknown word
-        if len(texts) > 1:
-            return [encoded for text in texts for encoded in _encoded(tokenizer, [text])]
-        why = f"the tokenizer cannot read it: {quoted(str(error))}"
-        return [ClozeError(f"{_ITSELF}: {why}")]
-
-
-def _with_unknown(text: TokenisedText, tokenizer: Any) -> TokenisedText:
-    """The text with what its vocabulary has no token for."""
-    parts = unknown_parts(text.text, text.ids, tokenizer)
-    if not parts:
-        return text
-    # the unknown token may also be written into the text; without offsets every token is a name
-    written, tokens = tokenizer.unk_token, text.tokens
-    words = (
-        number
-        for number, word in enumerate(text.words)
-        if tokenizer.unk_token_id in tokens[word.first : word.last]
-        and (word.text != written or word.start < 0)
-    )
-    return replace(text, unknown=parts, unknown_words=tuple(words))
-
-
-def _read_fast(tokenizer: Any, texts: list[str]) -> Iterator[Encoded]:
+def _encoded(tokenizer: Any, texts: Sequence[str]) -> list[TokenisedText | str]:
+    """Ids, places and words of each text, or the reason why the tokenizer cannot read it."""
     options = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
     # lists of Python numbers, of which only these are read
     unread = {"return_attention_mask": False, "return_token_type_ids": False}
-    batch = tokenizer(texts, verbose=False, **options, **unread)
+    try:
+        if not texts:
+            return []
+        if tokenizer.is_fast:
+            batch = tokenizer(list(texts), verbose=False, **options, **unread)
+        else:
+            each = [tokenizer(text, verbose=False)["input_ids"] for text in texts]
+            batch = {"input_ids": [[int(token) for token in ids] for ids in each]}
+    except Exception as error:  # a vocabulary without an unknown token fails on an unknown word
+        if len(texts) > 1:
+            return [read for text in texts for read in _encoded(tokenizer, [text])]
+        return [f"the tokenizer cannot read it: {quoted(str(error))}"]
     special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-    for index, text in enumerate(texts):
-        ids = batch["input_ids"][index]
-        # where one id is both the unknown word and a token that is put around texts
-        added = batch["special_tokens_mask"][index]
-        places = [p for p, t in enumerate(ids) if t not in special and not added[p]]
-        if isinstance(text, Continuation):
-            low, high = text.span
-            spans = batch["offset_mapping"][index]
-            # a token that reaches into the continuation is one of its own
-            places = [p for p in places if spans[p][0] < high and spans[p][1] > low]
-        words = joined_words(text, places, batch.word_ids(index), batch["offset_mapping"][index])
-        yield tuple(ids), tuple(places), words
+    encoded: list[TokenisedText | str] = []
+    for number, text in enumerate(texts):
+        ids = batch["input_ids"][number]
+        places = [place for place, token in enumerate(ids) if token not in special]
+        if tokenizer.is_fast:
+            # where one id is both the unknown word and a token that is put around texts
+            added = batch["special_tokens_mask"][number]
+            spans = batch["offset_mapping"][number]
+            places = [place for place in places if not added[place]]
+            if isinstance(text, Continuation):
+                low, high = text.span
+                # a token that reaches into the continuation is one of its own
+                places = [p for p in places if spans[p][0] < high and spans[p][1] > low]
+            words = joined_words(text, places, batch.word_ids(number), spans)
+        else:
+            names = tokenizer.convert_ids_to_tokens([ids[place] for place in places])
+            words = tuple(Word(n, n + 1, -1, -1, str(name)) for n, name in enumerate(names))
+        encoded.append(TokenisedText(text, tuple(ids), tuple(places), words))
+    return encoded
 
 
-def _read_slow(tokenizer: Any, texts: list[str]) -> Iterator[Encoded]:
-    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-    for text in texts:
-        ids = tuple(int(t) for t in tokenizer(text, verbose=False)["input_ids"])
-        places = tuple(p for p, t in enumerate(ids) if t not in special)
-        tokens = tokenizer.convert_ids_to_tokens([ids[p] for p in places])
-        words = (Word(rank, rank + 1, -1, -1, str(token)) for rank, token in enumerate(tokens))
-        yield ids, places, tuple(words)
-
-
-def _check(lm: JointModel, text: TokenisedText, any_length: bool) -> None:
-    """Reject a text that the model cannot score."""
+def _checked(
+    lm: JointModel, text: TokenisedText, special: Collection[str], any_length: bool
+) -> TokenisedText:
+    """The text with its unknown parts and special tokens; one that cannot be scored is rejected."""
+    tokenizer: Any = lm.tokenizer
+    size = lm.model.vocabulary_size
     if lm.model.mask_id in text.ids:
-        raise ClozeError(
-            f"{_ITSELF} holds {printable(lm.tokenizer.mask_token)}; a whole text has no blanks"
-        )
+        mask = printable(tokenizer.mask_token)
+        raise ClozeError(f"the text holds {mask}; a whole text has no blanks")
     if not any_length and lm.max_length is not None and len(text.ids) > lm.max_length:
         raise ClozeError(
-            f"{_ITSELF} has {len(text.ids)} tokens; this model takes at most {lm.max_length}"
+            f"the text has {len(text.ids)} tokens; this model takes at most {lm.max_length}"
         )
-    size = lm.model.vocabulary_size
     beyond = [token for token in text.ids if token >= size and token != lm.model.mask_id]
     if beyond:
         raise ClozeError(
-            f"{_ITSELF} has token id {beyond[0]}, but the model knows {size}; the tokenizer "
+            f"the text has token id {beyond[0]}, but the model knows {size}; the tokenizer "
             "and the model do not belong together"
         )
     if text.places and text.places[0] < first_blank(lm.model):
         raise ClozeError(FIRST_IS_NO_BLANK)
-    check_known(lm.tokenizer, text.unknown, text.ids, _ITSELF)
+    unknown = unknown_parts(text.text, text.ids, tokenizer)
+    check_known(tokenizer, unknown, text.ids, "the text")
     if not text.places:
-        raise ClozeError(f"{_ITSELF} has no token to score: {quoted(text.text)}")
+        raise ClozeError("the text has no token to score")
+    # the unknown token may also be written into the text; without offsets every token is a name
+    with_unknown = [
+        number
+        for number, word in enumerate(text.words if unknown else ())
+        if tokenizer.unk_token_id in text.tokens[word.first : word.last]
+        and (word.text != tokenizer.unk_token or word.start < 0)
+    ]
+    whole = replace(text, unknown=unknown, unknown_words=tuple(with_unknown))
+    if isinstance(text.text, Continuation):
+        whole = _alone(whole, text.text, tokenizer.unk_token_id)
+    return replace(whole, special=special_parts(whole.text, special))
+
+
+def _alone(whole: TokenisedText, text: Continuation, unknown: int | None) -> TokenisedText:
+    """A continuation without what it is given: the characters of its words count from its own."""
+    low, high = text.span
+    unknown_words = (whole.words[number] for number in whole.unknown_words)
+    count = sum(whole.tokens[word.first : word.last].count(unknown) for word in unknown_words)
+    words = (replace(word, start=word.start - low, end=word.end - low) for word in whole.words)
+    around = len(whole.unknown) - count
+    return replace(whole, text=text[low:high], words=tuple(words), unknown_given=around)

@@ -21,8 +21,8 @@ from torch import Tensor
 from unmask.logspace import row_blocks
 from unmask.model.row_reader import Outcomes, RowReader, TokenLogProbs, require_finite
 from unmask.model.shapes import Shape, run_by_shape
+from unmask.sequences.passes import masked_rows, scores_of
 from unmask.sequences.paths import drawn_orders
-from unmask.sequences.pll import rows_by_token, scores_by_length
 from unmask.sequences.scores import TextScore
 from unmask.sequences.texts import TokenisedText
 
@@ -44,14 +44,11 @@ ROUNDING = 1e-5
 def unmasking_log_probs(
     reader: RowReader, texts: Sequence[TokenisedText], *, order: str
 ) -> list[TextScore]:
-    """Log-probabilities of texts, their tokens revealed in that order."""
-
-    def log_probs(some: list[TokenisedText]) -> TokenLogProbs:
-        if order == LEFT_TO_RIGHT:
-            return _left_to_right(reader, some)
-        return _most_certain_first(reader, some, order)
-
-    return scores_by_length(reader, texts, log_probs, method="unmasking", order=order)
+    """Log-probabilities of texts of one length, their tokens revealed in that order."""
+    if order == LEFT_TO_RIGHT:
+        count = len(texts[0].places)
+        return scores_of(texts, _in_order(reader, texts, range(count)), "unmasking", order)
+    return scores_of(texts, _most_certain_first(reader, texts, order), "unmasking", order)
 
 
 def random_unmasking(
@@ -63,32 +60,31 @@ def random_unmasking(
     Where there are fewer orders than that, these are all. A forward pass per order and token.
     """
 
-    def log_probs(some: list[TokenisedText]) -> list[list[float]]:
-        count = len(some[0].places)
-        ranks = drawn_orders(count, orders, (seed, count)).argsort(dim=1)
-        by_order = [
-            # of every token, itself and all that are revealed after it
-            _read(reader, *rows_by_token(reader, some, rank >= rank[:, None])).log_probs
-            for rank in ranks
-        ]
-        total: list[list[float]] = (
-            torch.stack(by_order).view(len(ranks), -1, count).sum(2).T.tolist()
-        )
-        return total
+    def log_probs(alike: list[TokenisedText]) -> list[list[float]]:
+        count = len(alike[0].places)
+        drawn = drawn_orders(count, orders, (seed, count)).tolist()
+        by_order = [_in_order(reader, alike, order).log_probs.view(-1, count) for order in drawn]
+        totals: list[list[float]] = torch.stack(by_order, dim=1).sum(dim=2).tolist()
+        return totals
 
     return run_by_shape(
         reader, texts, lambda text: Shape(len(text.ids), rows=orders * len(text.places)), log_probs
     )
 
 
-def _left_to_right(reader: RowReader, texts: list[TokenisedText]) -> TokenLogProbs:
-    count = len(texts[0].places)
-    # of every token, itself and all that follow
-    hidden = torch.ones(count, count, dtype=torch.bool).triu()
-    return _read(reader, *rows_by_token(reader, texts, hidden)).view(-1, count)
+def _in_order(
+    reader: RowReader, texts: Sequence[TokenisedText], order: Sequence[int]
+) -> TokenLogProbs:
+    """All tokens, revealed in an order of their ranks: a row per text and token."""
+    rank = torch.tensor(order).argsort()
+    # of every token, itself and all that are revealed after it
+    rows, places, tokens = masked_rows(reader.model, texts, rank >= rank[:, None])
+    return _read(reader, rows, places.view(-1, 1), tokens.view(-1, 1))
 
 
-def _most_certain_first(reader: RowReader, texts: list[TokenisedText], order: str) -> TokenLogProbs:
+def _most_certain_first(
+    reader: RowReader, texts: Sequence[TokenisedText], order: str
+) -> TokenLogProbs:
     ids = torch.tensor([text.ids for text in texts])
     places = torch.tensor([text.places for text in texts])
     revealed = ids.scatter(1, places, reader.model.mask_id)
@@ -101,10 +97,9 @@ def _most_certain_first(reader: RowReader, texts: list[TokenisedText], order: st
         tokens = ids.gather(1, at)
         read = _read(reader, revealed, at, tokens)
         next_places = _chosen(reader, revealed, at, _CERTAINTY[order], read.largest)[:, None]
-        log_probs.scatter_(1, left.gather(1, next_places), read.log_probs.gather(1, next_places))
-        are_likeliest.scatter_(
-            1, left.gather(1, next_places), read.are_likeliest.gather(1, next_places)
-        )
+        ranks = left.gather(1, next_places)
+        log_probs.scatter_(1, ranks, read.log_probs.gather(1, next_places))
+        are_likeliest.scatter_(1, ranks, read.are_likeliest.gather(1, next_places))
         revealed.scatter_(1, at.gather(1, next_places), tokens.gather(1, next_places))
         left = left[torch.arange(left.shape[1]) != next_places].view(len(texts), -1)
     return TokenLogProbs(log_probs, are_likeliest)

@@ -7,7 +7,7 @@ from typing import Any
 
 from unmask.jobs.kinds import Counts, InputColumns, Kind, Reason, Row, Work, add, counted, note
 from unmask.language_model import LanguageModel
-from unmask.names import DRAWS
+from unmask.names import DRAWS, ORDERS_OF_PATHS
 from unmask.printable import quoted
 from unmask.sequences import scoring
 from unmask.sequences.outputs import BITS, PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS, result_rows
@@ -32,7 +32,7 @@ class ScoreKind(Kind):
     methods: tuple[str, ...] = ("pll",)
     model_name: str = ""
     order: str | None = None
-    orders: int = 8
+    orders: int = ORDERS_OF_PATHS
     draws: int = DRAWS
     seed: int = 0
     words: bool = False
@@ -116,7 +116,7 @@ class ScoreKind(Kind):
     ) -> Sequence[TextScore | LogRatio]:
         options: dict[str, Any] = {
             "method": method,
-            "draws": self.draws,
+            "draws": self.orders if method == "hcb-path" else self.draws,
             "seed": self.seed,
             "settings": self.settings,
         }
@@ -125,7 +125,7 @@ class ScoreKind(Kind):
         if not self.is_pairs:
             return scoring.score_texts(lm, [text for (text,) in items], **options)
         pairs = [(first, second) for first, second in items]
-        return scoring.log_ratios(lm, pairs, orders=self.orders, **options)
+        return scoring.log_ratios(lm, pairs, **options)
 
     def without(self, reason: str) -> list[dict[str, Any]]:
         """A row per method with the reason; without texts, without what it quotes of them."""
