@@ -6,7 +6,7 @@
 # PAIRS pairs of each paradigm, the first in the hashed order of their ids, so that fewer are a random
 # part of more. Rows (ids and numbers, no text) are one file per method in runs/rows/blimp-MODEL-PAIRS,
 # each there whole or not at all; those that are there are not measured again. OUTPUT is the page, with
-# its rows as .csv next to it: docs/results/blimp-MODEL.md by default. docs/results/blimp.md was measured
+# its rows as .csv next to it: docs/results/blimp-MODEL.md by default. docs/results/texts.md was measured
 # with caption-bert, and has a method that was removed since.
 # About 140 forward passes per pair: with tiny-english and 100 pairs some half an hour of one core,
 # extrapolated from 10.

@@ -1,4 +1,4 @@
-"""CSV files of docs/results/blimp.md, from the rows that runs/blimp.sh measured.
+"""CSV files of docs/results/texts.md, from the rows that runs/blimp.sh measured.
 
     python runs/blimp_report.py --rows FOLDER --output FILE.csv
 

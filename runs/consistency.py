@@ -41,17 +41,13 @@ EXACT = ("tiny-english", "tiny-english-exact")
 # whose corpora are not our own: their words are not published either
 FOREIGN = ("antiberty",)
 DRAWS, SEED = 1000, 0
-# what the page shows of every model; all of it is in the CSV files
-SHOWN = (
-    *(f"incompatibility{rest}" for rest in ("_adjacent", "_share_adjacent", "_random")),
-    "construction_spread_adjacent",
-    "order_difference_adjacent",
-    "order_difference_size_adjacent",
-    "marginal_divergence_adjacent",
-    "ensemble_gain_adjacent",
-    "order_deviation",
-    "verdict_flips",
-)
+# the statistics of the page, with their heads; all are in the CSV files
+SHOWN = {
+    "incompatibility_adjacent": "J, bits",
+    "incompatibility_share_adjacent": "J over mutual information",
+    "order_difference_size_adjacent": "difference of both orders, nats",
+    "order_deviation": "spread of random orders, nats per token",
+}
 
 Row = Mapping[str, Any]
 Number = Callable[[Row], float]
@@ -110,25 +106,30 @@ Lines = Iterable[str]
 
 
 def made(folder: Path = ROWS) -> tuple[dict[str, Lines], dict[str, Lines]]:
-    """The lines of each table of the page, and of those that are CSV files."""
+    """The lines of the table of the page, and of those that are CSV files."""
     english, others = read(ENGLISH, folder), read(OTHERS, folder)
     first, *rest = english.values()
     names, pairs = list(SMALL), _shared_pairs(folder)
-    predictions = list(_predictions(dict(zip(names, pairs, strict=True))))
-    blocks = {
-        "english": _values(english, SHOWN),
-        "others": _values(others, SHOWN),
-        "same pairs": _same_pairs(names, pairs),
-        "predictions": [line for line in predictions if "ensemble" not in line],
+    everyone = {**english, **others}
+    tables = {
+        "english": [first.compare(*rest)],
+        "values": _values(everyone),
+        "predictions": _predictions(dict(zip(names, pairs, strict=True))),
+        "same-pairs": _same_pairs(names, pairs),
         "agreement": _agreement(english, names, pairs),
         "estimates": _estimates(*(read([name], folder)[name] for name in EXACT)),
     }
-    tables = {
-        "english": [first.compare(*rest)],
-        "values": _values({**english, **others}),
-        "predictions": predictions,
-    }
-    return blocks, tables
+    return {"models": _shown(everyone)}, tables
+
+
+def _shown(models: Mapping[str, Consistency]) -> Iterator[str]:
+    """A few statistics across, models down."""
+    rows = []
+    for name, answers in models.items():
+        by = {one.key: one.estimate for one in answers.statistics}
+        texts = str(len(answers.numbers))
+        rows.append([name, texts, *(_cell(by[key]) for key in SHOWN)])
+    return _table(["model", "texts", *SHOWN.values()], rows)
 
 
 def files() -> dict[Path, str]:
@@ -143,14 +144,13 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield f"| {' | '.join(row)} |"
 
 
-def _values(models: Mapping[str, Consistency], keys: Sequence[str] = ()) -> Iterator[str]:
+def _values(models: Mapping[str, Consistency]) -> Iterator[str]:
     """Each statistic of each model, with its interval, on the texts of that model."""
     every = [{one.key: one for one in answers.statistics} for answers in models.values()]
     rows = []
     for key, first in {key: one for some in every for key, one in some.items()}.items():
-        if not keys or key in keys:
-            cells = [_cell(some[key].estimate) if key in some else "–" for some in every]
-            rows.append([f"{first.title}, {first.unit}", *cells])
+        cells = [_cell(some[key].estimate) if key in some else "–" for some in every]
+        rows.append([f"{first.title}, {first.unit}", *cells])
     counts = [str(len(answers.numbers)) for answers in models.values()]
     return _table(["statistic", *models], [["texts", *counts], *rows])
 

@@ -179,7 +179,12 @@ def blocks(made: dict[str, list[str]]) -> dict[str, list[str]]:
     """The tables that the page shows."""
     heads, rule, *lines = made["together"]
     ways = [line for line in lines if line.split(" | ")[0].removeprefix("| ") in WAYS]
-    return {"trees": made["trees"], "exact": made["exact"], "together": [heads, rule, *ways]}
+    # without the columns by length
+    trees = [
+        " | ".join(line.split(" | ")[:3]) + " |" for line in made["trees"] if "---" not in line
+    ]
+    trees.insert(1, "|---|---|---|")
+    return {"trees": trees, "exact": made["exact"], "together": [heads, rule, *ways]}
 
 
 def main() -> int:

@@ -2,7 +2,7 @@
 
     python runs/elbo.py --blimp FOLDER --model models/tiny-english --pieces PIECES
     python runs/elbo.py --collect PIECES [PIECES ...] --output docs/results/elbo.json
-    python runs/elbo.py --rows docs/results/elbo.json    # the tables of docs/results/elbo.md
+    python runs/elbo.py --rows docs/results/elbo.json    # the tables of docs/results/texts.md
 
 The first measures, a piece per paradigm, and leaves out pieces that are there. Masks that several
 draws of a text share run once, so its time is not that of `unmask score`; a few texts of each piece
@@ -49,7 +49,7 @@ EQUAL = "tokens"
 RESAMPLES = 10_000
 EQUAL_NAME = "as many as tokens"
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "results" / "elbo.md"
+PAGE, PREFIX = ROOT / "docs" / "results" / "texts.md", "elbo"
 # of each piece, texts that the library scores too; a difference of their scores that is rounding
 CHECKED, SAME = 2, 1e-4
 
@@ -198,7 +198,7 @@ def flips(own: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def tables(record: Record) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """The lines of each table of the page, and of those that are CSV files."""
+    """The lines of the table of the page, and of those that are CSV files."""
     models = record["models"]
     seconds = [f"{record['seconds'][name] / 60:.0f}" for name in models]
     about = [
@@ -207,12 +207,12 @@ def tables(record: Record) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     ]
     shares = [line for name, rows in models.items() for line in seeds_apart(name, rows)]
     every = [line for name, rows in models.items() for line in accuracies(name, rows)]
-    shown = {EQUAL_NAME, *map(str, SHOWN)}
+    shown = {EQUAL_NAME, *map(str, SHOWN[1:])}
     head = [
         "| model | draws per text | pairs | passes | `elbo` | `unmasking` | difference |",
         "|---|---|---|---|---|---|---|",
     ]
-    blocks = {
+    whole = {
         "measured": [
             "| model | pairs | passes per verdict by `unmasking` | minutes of a core |",
             "|---|---|---|---|",
@@ -223,14 +223,14 @@ def tables(record: Record) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
             "|---|---|---|---|---|",
             *shares,
         ],
-        "accuracy": [*head, *(line for line in every if line.split(" | ")[1] in shown)],
-        "equal accuracy": [
+        "equal-accuracy": [
             "| model | draws of `elbo` | passes per verdict | as many as `unmasking` takes |",
             "|---|---|---|---|",
             *(f"| {markdown(name)} | {equal(rows)} |" for name, rows in models.items()),
         ],
     }
-    return blocks, {"accuracy": [*head, *every]}
+    blocks = {"accuracy": [*head, *(line for line in every if line.split(" | ")[1] in shown)]}
+    return blocks, {**whole, "accuracy": [*head, *every]}
 
 
 def seeds_apart(name: str, rows: Sequence[Record]) -> Iterator[str]:
@@ -301,7 +301,7 @@ def main() -> None:
         chosen.output.write_text(text + "\n", encoding="utf-8")
     else:
         record = json.loads(chosen.rows.read_text(encoding="utf-8"))
-        marked_page.write_blocks(PAGE, *tables(record))
+        marked_page.write_blocks(PAGE, *tables(record), PREFIX)
 
 
 if __name__ == "__main__":

@@ -254,7 +254,7 @@ def compared(items: Sequence[Item], accuracy: float, theirs: Any, ours: Any) -> 
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The lines of the table of the page."""
+    """The lines of the table beside the page."""
     head = ["task", "items", "method", "acc by the harness", "acc by `unmask score`"]
     head += ["other verdicts", "largest difference, nats"]
     for cells in (head, ["---"] * len(head), *rows):
@@ -271,7 +271,7 @@ def main() -> None:
     parser.add_argument(
         "--unit", type=int, default=500, help="answers when the first run is killed"
     )
-    parser.add_argument("--output", type=Path, default=Path("docs/results/harness.md"))
+    parser.add_argument("--output", type=Path, default=Path("docs/results/texts.md"))
     chosen = parser.parse_args()
     work, data = chosen.work.resolve(), chosen.assets / "data"
     work.mkdir(parents=True, exist_ok=True)
@@ -303,7 +303,7 @@ def main() -> None:
                 ]
             )
     rows.sort(key=lambda row: list(TASKS.values()).index(row[0]))
-    write_blocks(chosen.output, {"verdicts": table(rows)})
+    write_blocks(chosen.output, {}, {"verdicts": table(rows)}, "harness")
     print((work / KILLED).read_text())
     print(*(f"{name} {version(name)}" for name in ("lm_eval", "torch", "transformers")))
 

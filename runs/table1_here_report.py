@@ -34,8 +34,8 @@ from unmask.evaluation.run import EvaluationRun, read_run
 from unmask.printable import listed
 from unmask.resampling import DEFAULT, Estimate
 
-# of all figures, those that the page shows
-SHOWN = ("table1-caption-bert", ("SNLI test",))
+# the figure of the page: its folder, its kind, and its corpora
+SHOWN = ("table1-caption-bert", "distance", ("SNLI test",))
 RUNS = ("snli-dev", "snli", "xsum")
 
 
@@ -168,22 +168,21 @@ def course(name: str, line: Sequence[Summary]) -> str:
     )
 
 
-def figure_lines(figures: Path, corpora: Sequence[str]) -> Iterator[str]:
-    """The figures of some corpora, and what they show in words; CSV files have their numbers."""
+def figure_lines(figures: Path, kind: str, corpora: Sequence[str]) -> Iterator[str]:
+    """Figures of some corpora with their contents in words; CSV files have their numbers."""
     folder = figures.parent.name
-    for kind, axis_label in KINDS.items():
-        for group, bins in by_setting(drawn_bins(figures / f"{kind}-differences.csv")).items():
-            name, title = f"{kind}-{file_name(group)}.svg", shown_setting(group)
-            if (figures / name).exists() and group.corpus in corpora:
-                alt = described(bins, title=title, axis_label=axis_label)
-                yield f"![{markup.markdown(alt)}]({folder}/figures/{name})\n"
+    for group, bins in by_setting(drawn_bins(figures / f"{kind}-differences.csv")).items():
+        name, title = f"{kind}-{file_name(group)}.svg", shown_setting(group)
+        if (figures / name).exists() and group.corpus in corpora:
+            alt = described(bins, title=title, axis_label=KINDS[kind])
+            yield f"![{markup.markdown(alt)}]({folder}/figures/{name})\n"
 
 
 def blocks(folders: Sequence[Path]) -> dict[str, list[str]]:
     """The figures of the page."""
-    name, corpora = SHOWN
+    name, kind, corpora = SHOWN
     (shown,) = (folder for folder in folders if folder.name == name)
-    return {"distances": list(figure_lines(shown / "figures", corpora))}
+    return {"distances": list(figure_lines(shown / "figures", kind, corpora))}
 
 
 def tables(folders: Sequence[Path]) -> dict[str, list[str]]:

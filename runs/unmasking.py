@@ -1,7 +1,7 @@
 """Log-probabilities of SNLI dev sentences by unmasking in three orders, next to `pll`.
 
     python runs/unmasking.py --assets DIR --output docs/results/unmasking.json
-    python runs/unmasking.py --rows docs/results/unmasking.json --output docs/results/blimp.md
+    python runs/unmasking.py --rows docs/results/unmasking.json --output docs/results/texts.md
 
 The first measures, the second writes CSV files beside the page. Also measured: whether batches of
 other sizes, which round differently, lead to other orders, and thus to other scores. Rows have no
@@ -33,6 +33,8 @@ Numbers = NDArray[np.float64]
 
 MODEL = Path(__file__).parents[1] / "models" / "tiny-english"
 RESAMPLES = 10_000
+# of the names of its CSV files
+PREFIX = "blimp"
 BATCH_SIZES = (1, 7, 64)
 # a score that differs by more was reached in another order
 SAME = 1e-4
@@ -187,7 +189,7 @@ def main() -> None:
         chosen.output.write_text(said + "\n", encoding="utf-8")
     else:
         record = json.loads(chosen.rows.read_text(encoding="utf-8"))
-        marked_page.write_blocks(chosen.output, {}, tables(record))
+        marked_page.write_blocks(chosen.output, {}, tables(record), PREFIX)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """runs/harness.py: its items, and the whole of it on a few of them."""
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -42,7 +43,7 @@ def test_both_tools_agree_after_a_kill(
 ) -> None:
     monkeypatch.setattr(run, "METHODS", {method: run.METHODS[method]})
     page, work = tmp_path / "page.md", tmp_path / "work"
-    page.write_text("\n<!-- verdicts: made by runs/harness.py -->\n<!-- end of verdicts -->\n")
+    page.write_text("", "utf-8")
     given = {"--assets": real_data("snli/test.jsonl").parents[2], "--work": work, "--output": page}
     given |= {"--model": real_model("tiny-english"), "--pairs": 1, "--items": 30, "--unit": 40}
     monkeypatch.setattr("sys.argv", ["harness.py", *(str(x) for one in given.items() for x in one)])
@@ -50,9 +51,10 @@ def test_both_tools_agree_after_a_kill(
     killed = json.loads((work / run.KILLED).read_text())
     assert killed["code"] == -9
     assert 40 <= killed["answers"] < 374
-    rows = [line.split(" | ") for line in page.read_text().splitlines() if f"`{method}`" in line]
-    assert [row[1] for row in rows] == ["67", "30", "30"]
+    with (tmp_path / "tables" / "harness-verdicts.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["items"] for row in rows] == ["67", "30", "30"]
     for row in rows:
-        assert row[3] == row[4]
-        assert row[5] == "0"
-        assert float(row[6].rstrip(" |")) < 1e-4
+        assert row["acc by the harness"] == row["acc by unmask score"]
+        assert row["other verdicts"] == "0"
+        assert float(row["largest difference, nats"]) < 1e-4

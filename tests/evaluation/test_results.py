@@ -216,17 +216,13 @@ def test_what_a_run_lacks_is_one_line() -> None:
         beyond_the_paper.by_mask(run, ["ag", "mlm"])
 
 
-def test_every_figure_of_table_1_has_its_own_words_and_its_numbers() -> None:
+def test_the_figure_of_table_1_has_its_numbers_in_words() -> None:
     page = TABLE1_PAGE.read_text(encoding="utf-8")
-    figures = sorted(path.name for path in (TABLE1 / "figures").glob("*.svg"))
-    assert len(figures) == 4
-    alts = re.findall(r"!\[([^\n]+)\]\(table1-caption-bert/figures/([^)]+)\)", page)
-    assert sorted(name for _, name in alts) == [name for name in figures if "snli" in name]
-    assert len({alt for alt, _ in alts}) == 3
-    for alt, _ in alts:
-        assert "minus those of mlm" in alt
-        assert all(name in alt for name in ("ag", "hcb", "mrf", "log-pool"))
-        assert alt.endswith("The CSV file has all numbers.")
+    ((alt, name),) = re.findall(r"!\[([^\n]+)\]\(table1-caption-bert/figures/([^)]+)\)", page)
+    assert (TABLE1 / "figures" / name).exists()
+    assert "minus those of mlm" in alt
+    assert all(name in alt for name in ("ag", "hcb", "mrf", "log-pool"))
+    assert alt.endswith("The CSV file has all numbers.")
 
 
 @pytest.mark.slow
