@@ -11,7 +11,7 @@ import pytest
 from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import main
-from unmask.records.files import records_or_raise
+from unmask.records.files import open_input
 from unmask.records.writing import written
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -110,7 +110,7 @@ BAD = [
     ('{"text": "the [MASK].", "x": 1e999}', "holds NaN or an infinite number"),
     ("[" * 100_000, "is JSON that cannot be read"),
     ({"text": 3}, "its field 'text' is a string, not 3"),
-    ({}, "has no 'text'; it has no key at all"),
+    ({}, "has no column 'text'; it has none at all"),
     ({"text": "\ud800"}, "half of a surrogate pair"),
     ({"text": ONE, "method": "hbc"}, "did you mean 'hcb'?"),
     ({"text": ONE, "method": 3}, "a method is one of"),
@@ -182,7 +182,7 @@ def test_tables_in_and_out(ending, target, folder, tmp_path, capsys, lm):
     source, output = str(tmp_path / f"in.{ending}"), str(tmp_path / f"out.{target}")
     options = ["-o", output, "--top", "1", "--quiet", "--method", "orders"]
     assert main(["fill", source, "-m", folder, *options]) == 0
-    answers = [record.row for record in records_or_raise(output, None, ["text"])]
+    answers = [record.row for record in open_input([output]).rows_or_raise()]
     assert [(row["n"], row["text"]) for row in answers] == [("=1", ONE), ("2", PAIR)]
     fills = [row["fills"] for row in answers]
     fills = [json.loads(cell) if isinstance(cell, str) else cell for cell in fills]

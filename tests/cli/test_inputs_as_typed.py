@@ -37,7 +37,7 @@ def read_rows(place: str, format: str | None = None) -> list[dict[str, object]]:
 
 
 def lines_of(file: io.BytesIO) -> list[Line]:
-    return list(read_lines(partial(file.read1, 2**16), "it"))
+    return list(read_lines(iter(partial(file.read1, 2**16), b""), "it"))
 
 
 # --- line ends ---------------------------------------------------------------------------------

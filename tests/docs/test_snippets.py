@@ -18,7 +18,6 @@ from snippets import ROOT, Block, Command, blocks, commands
 from unmask import cli
 from unmask.constructions.registered import REGISTERED
 from unmask.records import corpora
-from unmask.records.hub import HubTable
 from unmask.sequences import blimp
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -92,12 +91,14 @@ def forgotten() -> Iterator[None]:
 def hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """Datasets of the hub have the stand-in sentences and pairs, whatever their name."""
 
-    def rows_of(table: HubTable, columns: Sequence[str]) -> tuple[str, Iterator[dict[str, Any]]]:
+    def rows_of(
+        place: str, columns: Sequence[str], split: str, *_: object
+    ) -> Iterator[tuple[str, Any]]:
         if "sentence_good" in columns:
             rows = snippets.blimp_pairs()
         else:
             rows = [dict.fromkeys(columns, text) for text in snippets.SENTENCES]
-        return str(table.split), iter(rows)
+        return ((split, row) for row in rows)
 
     library = SimpleNamespace(get_dataset_config_names=lambda place: ["anaphor_gender_agreement"])
     monkeypatch.setattr(corpora, "dataset_rows", rows_of)

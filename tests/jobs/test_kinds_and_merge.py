@@ -15,7 +15,7 @@ import unmask
 from unmask import cli
 from unmask.cli import many
 from unmask.jobs import running
-from unmask.records.files import open_input, records_or_raise
+from unmask.records.files import open_input
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -148,7 +148,8 @@ def test_a_kind_is_one_file(model, tmp_path, monkeypatch, capsys) -> None:
         assert "2 of 3 texts counted; the others have a reason" in capsys.readouterr().err
         place = tmp_path / name
         files = sorted(place.glob("part-*")) if place.is_dir() else [place]
-        found = [one.row for file in files for one in records_or_raise(str(file), None, ["n"])]
+        given = open_input(list(map(str, files)), ["n"])
+        found = [record.row for record in given.rows_or_raise()]
         rows = [
             (r["n"], int(r["tokens"]) if r["tokens"] else None, r["reason"] or None) for r in found
         ]
@@ -246,7 +247,13 @@ def test_hostile_inputs_stop_nothing(model, tmp_path, capsys) -> None:
     assert all(reason and reason.isprintable() for reason in reasons)
     said = "\n".join(reasons)
     for part in (
-        *("is not UTF-8", "holds a NUL", "is longer than 1.0 MB", "is not JSON", "has no 'text'"),
+        *(
+            "is not UTF-8",
+            "holds a NUL",
+            "is longer than 1.0 MB",
+            "is not JSON",
+            "has no column 'text'",
+        ),
         *("surrogate", "holds NaN or an infinite", "is not CSV", "has no column 'text'"),
         *(
             "1 fields, but the first has 2",

@@ -22,7 +22,7 @@ from unmask.jobs.kinds.fill import FillKind
 from unmask.markup import data_cell, from_data_cell
 from unmask.records import places
 from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.records.files import RowBatch, open_input, read_unit, records_or_raise
+from unmask.records.files import RowBatch, open_input, read_unit
 from unmask.records.rows import Row
 from unmask.records.writing import written
 
@@ -100,7 +100,7 @@ def test_two_columns_of_one_name_are_refused(ending, tmp_path) -> None:
     comma = "," if ending == "csv" else "\t"
     place = tmp_path / f"a.{ending}"
     place.write_text("text,x,x\nthe cat sat.,1,2\n".replace(",", comma))
-    said = "has 2 columns 'x'; give each a name of its own in the first line"
+    said = "has 2 columns 'x'; give each a name of its own"
     with pytest.raises(CorpusError, match=said):
         open_input([str(place)], ["text"])
     # by numbers all columns have names of their own
@@ -125,7 +125,7 @@ def test_the_first_line_of_csv_tells_the_delimiter(first, columns, names, tmp_pa
     Path(place).write_text(f"{first}\n{first}\n")
     assert open_input([place], columns).names == names
     (sentence, *_) = read_corpus(CorpusSpec(place, columns=tuple(columns))).sentences
-    assert sentence.text == next(records_or_raise(place, None, columns)).row[columns[0]]
+    assert sentence.text == next(open_input([place], columns).rows_or_raise()).row[columns[0]]
 
 
 def test_a_delimiter_that_numbers_do_not_tell_is_refused(tmp_path) -> None:
@@ -169,7 +169,7 @@ def test_names_of_parquet_columns_that_are_numbers_or_stand_twice(tmp_path) -> N
 
 
 def rows_of(place: Path) -> list[Row]:
-    return [record.row for record in records_or_raise(str(place), None, ["text"])]
+    return [record.row for record in open_input([str(place)]).rows_or_raise()]
 
 
 @pytest.mark.parametrize("last", ["n", "model,reason"])

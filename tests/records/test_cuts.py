@@ -38,6 +38,10 @@ def rows(source: Source, columns: list[str]) -> list[tuple[Any, str | None]]:
     return [pair for one in batches for pair in zip(one.rows, one.reasons, strict=True)]
 
 
+def without_place(row: tuple[Any, str | None]) -> str:
+    return re.sub(r"line \S+ of '.*?'( after byte \S+)?|'/.*?'", "", row[1] or "")
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("name", CONTENTS)
 @pytest.mark.usefixtures("disk")
@@ -58,10 +62,7 @@ def test_units_hold_the_rows_of_the_whole(name, end, tmp_path, monkeypatch) -> N
                 source = open_input([given], columns).cut(size)
                 found = rows(source, columns)
                 assert [row for row, _ in found] == [row for row, _ in expected]
-                reasons = [why and re.sub(r"line .* of '.*?'|'/.*?'", "", why) for _, why in found]
-                assert reasons == [
-                    why and re.sub(r"line .* of '.*?'|'/.*?'", "", why) for _, why in expected
-                ]
+                assert list(map(without_place, found)) == list(map(without_place, expected))
                 if source.rows is None:
                     continue
                 # where lines are counted, a unit knows its own
@@ -106,7 +107,7 @@ def test_a_slice_of_unknown_lines_names_its_first_byte(tmp_path, disk) -> None:
     place.write_text('{"text": "a"}\n' * 5 + "no\n")
     source = open_input([f"disk://{place}"]).cut(3)
     (reason,) = [why for _, why in rows(source, ["text"]) if why]
-    assert re.match(r"line \d after byte \d+ of 'disk://.*a.jsonl' is not JSON", reason)
+    assert re.match(r"line \d of 'disk://.*a.jsonl' after byte \d+ is not JSON", reason)
     assert next(iter(source.units)).name.startswith("bytes 0 to 36 of 'disk://")
 
 

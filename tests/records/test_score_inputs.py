@@ -117,8 +117,13 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         ("a.csv", "item,text\n", [], "holds no text"),
         ("a.csv", "item,sentence\n1,a\n", [], "has no column 'text'; it has 'item', 'sentence'"),
         ("a.tsv", "n\ttext\n1\t \t\n", [], "line 2 of '.*a.tsv' has 3 fields"),
-        ("a.jsonl", '{"s": "a"}\n', [], "line 1 of '.*a.jsonl' has no 'text'; it has 's'"),
-        ("a.jsonl", '{"text": "a", "n": NaN}\n', [], "line 1 of '.*' holds NaN or an infinite"),
+        ("a.jsonl", '{"s": "a"}\n', [], "line 1 of '.*a.jsonl' has no column 'text'; it has 's'"),
+        (
+            "a.jsonl",
+            '{"\\ud800": 1}\n',
+            [],
+            "line 1 of '.*' has half of a surrogate pair, '.ud800', in",
+        ),
         ("a.jsonl", '{"text": "a", "n": [1e999]}\n', [], "holds NaN or an infinite number"),
         ("a.fasta", "MKT\n>a\nMK\n", [], "line 1 of '.*a.fasta' is not FASTA: it is text before"),
         ("a.pdf", "a", [], "does not show its format; name it: 'csv', 'fasta', 'jsonl'"),
@@ -210,7 +215,7 @@ def test_what_is_no_blimp(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"is not a folder; give a folder of .jsonl files"):
         read_blimp(str(tmp_path / "missing"))
     (tmp_path / "x.jsonl").write_text('{"sentence_good": "a"}')
-    with pytest.raises(CorpusError, match=r"line 1 of '.*x.jsonl' has no 'sentence_bad'"):
+    with pytest.raises(CorpusError, match=r"line 1 of '.*x.jsonl' has no column 'sentence_bad'"):
         read_blimp(str(tmp_path))
 
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from unmask.errors import CorpusError
 from unmask.printable import quoted
 from unmask.records import places
-from unmask.records.files import format_by_name, format_of, records_or_raise
-from unmask.records.hub import HubTable, dataset_rows
-from unmask.records.rows import TEXT_COLUMN
-from unmask.records.tables import SNLI_COLUMNS, SNLI_HEADER, listed
+from unmask.records.files import InputRows, format_by_name, open_input
+from unmask.records.hub import dataset_rows
+from unmask.records.rows import SNLI_NAMES, TEXT_COLUMN, columns_reason, listed
 
 # the corpora of the paper: their names on the hub, and what of them is sentences
 KNOWN = {"snli": "stanfordnlp/snli", "xsum": "EdinburghNLP/xsum"}
@@ -32,11 +31,11 @@ _SNLI_PARTS = {"sentence1": "premise", "sentence2": "hypothesis"}
 class CorpusSpec:
     """A corpus as the caller names it.
 
-    `place` is `snli`, `xsum`, the hub name or local folder of a Hugging Face dataset, a file
-    (.jsonl, .tsv, .csv, .txt), or `-` for standard input. `columns` are keys of JSON lines, names
-    in the header of a table or in a dataset, or column numbers, starting at 1, in a table without a
-    header. `split`, `config` and `revision` choose a part of a dataset. `format` is that of
-    standard input (txt by default), or of a file whose name does not show it.
+    `place` is `snli`, `xsum`, the hub name or local folder of a Hugging Face dataset, a file or its
+    URL (.jsonl, .tsv, .csv, .txt, .parquet), or `-` for standard input. `columns` are keys of JSON
+    lines, names in the header of a table or in a dataset, or column numbers, starting at 1, in a
+    table without a header. `split`, `config` and `revision` choose a part of a dataset. `format` is
+    that of standard input (txt by default), or of a file whose name does not show it.
     """
 
     place: str
@@ -47,21 +46,10 @@ class CorpusSpec:
     format: str | None = None
 
     def __post_init__(self) -> None:
-        """Reject values that name no corpus."""
+        """Reject a string where several are expected."""
         columns: object = self.columns
-        if not isinstance(self.place, str) or not self.place.strip():
-            raise CorpusError(
-                f"a corpus is {listed(KNOWN)}, a dataset, a file or '-', not {quoted(self.place)}"
-            )
-        if self.format is not None:
-            format_of(self.place, self.format)
-        is_list = isinstance(columns, Sequence) and not isinstance(columns, str)
-        if not is_list or not all(isinstance(name, str) and name for name in self.columns):
-            raise CorpusError(
-                f"columns is a list of names, or of numbers as text, not {quoted(columns)}"
-            )
-        if len(set(self.columns)) < len(self.columns):
-            raise CorpusError(f"columns has a name twice: {listed(self.columns)}; give each once")
+        if isinstance(columns, str):
+            raise CorpusError(f"columns is a list of names or numbers, not {quoted(columns)}")
 
 
 @dataclass(frozen=True)
@@ -102,14 +90,10 @@ def read_corpus(spec: CorpusSpec) -> Corpus:
     path = os.path.expanduser(spec.place)
     # not Path.is_dir and Path.exists, which raise on names that no file system takes
     is_dataset = spec.place in KNOWN or os.path.isdir(path)
-    if spec.place == "-" or (os.path.exists(path) and not is_dataset):
-        where = places.shown(spec.place)
-        # not the whole path: results name their corpus, and folders differ between machines
-        name = "stdin" if spec.place == "-" else os.path.basename(path)
-        return _gathered(name, where, _of_file(spec, path, name, where))
+    is_file = spec.place == "-" or places.is_url(path) or os.path.exists(path)
     looks_like_a_path = path.startswith((".", "/", "~")) or path.count("/") > 1 or "\\" in path
-    if not is_dataset and (looks_like_a_path or format_by_name(path) is not None):
-        raise CorpusError(f"there is no file {quoted(spec.place, limit=150)}")
+    if not is_dataset and (is_file or looks_like_a_path or format_by_name(path) is not None):
+        return _of_file(spec, path)
     return _of_dataset(spec, path)
 
 
@@ -122,101 +106,102 @@ def digest(sentences: Iterable[Sentence]) -> str:
 
 
 def _gathered(name: str, where: str, occurrences: Iterable[_Occurrence]) -> Corpus:
-    """Every distinct sentence once; `shown` is how errors name the whole corpus."""
+    """Every distinct sentence once; `where` is how errors name the whole corpus."""
     ids: dict[str, str] = {}
     texts: set[str] = set()
     refused = {"empty": 0, "repeated": 0}
-    for id, value, where in occurrences:
+    for id, value, place in occurrences:
         # how JSON and Arrow write that there is no text
         value = "" if value is None else value
         if not isinstance(value, str):
             raise CorpusError(
-                f"{where} has {quoted(value)} ({type(value).__name__}) where a sentence should be; "
+                f"{place} has {quoted(value)} ({type(value).__name__}) where a sentence should be; "
                 "give columns that hold strings"
             )
         text = value.strip()
         if not text or text in texts:
             refused["repeated" if text else "empty"] += 1
             continue
-        for what, content in (("a sentence", text), ("an id", id)):
-            if bad := _UNWRITABLE.search(content):
-                raise CorpusError(
-                    f"{where} has {what} that holds a NUL character or half of a surrogate pair, "
-                    f"at character {bad.start()}; remove it"
-                )
+        if bad := _UNWRITABLE.search(f"{id}{text}"):
+            raise CorpusError(f"{place} holds {quoted(bad[0])}, which no UTF-8 text has; remove it")
         if id in ids:
             raise CorpusError(
-                f"{where} gives the id {quoted(id)} to a second sentence; ids must differ"
+                f"{place} gives the id {quoted(id)} to a second sentence; ids must differ"
             )
         texts.add(text)
         ids[id] = text
-    if not ids and refused["empty"]:
-        raise CorpusError(
-            f"{where} has no sentence: all {refused['empty']} are empty; give columns that hold "
-            "text"
-        )
     if not ids:
-        raise CorpusError(f"{where} is empty; a corpus needs at least one sentence")
+        raise CorpusError(f"{where} has no sentence; give columns that hold text")
     sentences = tuple(Sentence(*pair) for pair in ids.items())
     return Corpus(name, sentences, refused, digest(sentences))
 
 
-def _of_file(spec: CorpusSpec, path: str, name: str, where: str) -> Iterator[_Occurrence]:
-    """The values in the places of sentences, in the order of the file."""
+def _of_file(spec: CorpusSpec, path: str) -> Corpus:
+    where, columns = places.shown(spec.place), [*map(str, spec.columns)]
     for option in ("split", "config", "revision"):
         if (value := getattr(spec, option)) is not None:
             raise CorpusError(
                 f"{where} is not a dataset, so it has no {option} {quoted(value)}; leave it out"
             )
-    format = format_of(path, spec.format, "txt" if path == "-" else None)
+    format = spec.format or format_by_name(path) or "txt"
+    if not columns and format not in ("csv", "jsonl", "tsv"):
+        columns = [TEXT_COLUMN]
+    rows = open_input([path], columns, format=spec.format)
+    if len(rows.files) > 1:
+        raise CorpusError(f"{where} is {len(rows.files):,} files, and a corpus is one; join them")
+    names = list(rows.names)
+    if not columns and {"pairID", *_SNLI_PARTS} <= set(names):
+        columns = list(_SNLI_PARTS)
+    elif not columns and names == SNLI_NAMES:
+        columns = SNLI_NAMES[1:]
+    elif not columns:
+        numbers = "" if format == "jsonl" else ", or number them from 1 if these are no names"
+        hint = f"name the columns to read{numbers}"
+        raise CorpusError(f"{where} has the columns {listed(names)}; {hint}")
+    # not the whole path: results name their corpus, and folders differ between machines
+    name = "stdin" if spec.place == "-" else os.path.basename(path)
+    return _gathered(name, where, _sentences(rows, columns, format, name))
+
+
+def _sentences(
+    rows: InputRows, columns: Sequence[str], format: str, name: str
+) -> Iterator[_Occurrence]:
+    """The values in the places of sentences, in the order of the file."""
     stem = places.without_compression(name)[0].rpartition(".")[0] or name
-    columns = spec.columns or ((TEXT_COLUMN,) if format in ("parquet", "txt") else ())
     lines = 0
-    for index, record in enumerate(records_or_raise(path, format, columns)):
-        row, line = record.row, record.line
-        where = f"row {index} of {where}" if line is None else line.where
+    for index, (row, _, line) in enumerate(rows.rows_or_raise()):
+        where = f"row {index} of {quoted(name)}" if line is None else line.where
         if format == "txt" and line is not None:
             # blank lines are sentences too
             yield from (("", "", where) for _ in range(lines + 1, line.number))
             lines = line.number
             yield f"{stem}:{lines - 1}", row[TEXT_COLUMN], where
             continue
+        if (why := columns_reason(columns, row, where)) is not None:
+            raise CorpusError(why)
         pair = row.get("pairID")
         is_pair = isinstance(pair, str) and bool(pair.strip())
-        for column in columns or _columns_of_snli(row, where):
+        for column in columns:
             part = _SNLI_PARTS.get(column, column) if is_pair else column
             yield f"{pair if is_pair else f'{stem}:{index}'}/{part}", row[column], where
 
 
-def _columns_of_snli(row: Mapping[str, object], where: str) -> Iterable[str]:
-    if row.keys() >= SNLI_COLUMNS:
-        return _SNLI_PARTS
-    if list(row) == SNLI_HEADER:
-        return SNLI_HEADER[1:]
-    raise CorpusError(f"{where} has {listed(row) or 'no key'}; name the columns to read")
-
-
 def _of_dataset(spec: CorpusSpec, path: str) -> Corpus:
     place = name = KNOWN.get(spec.place, spec.place)
-    is_folder = spec.place not in KNOWN and os.path.isdir(path)
-    if spec.format is not None:
-        raise CorpusError(
-            f"{quoted(place, limit=150)} is a {'folder' if is_folder else 'dataset'}, to which a "
-            "format does not apply; give a file, or leave the format out"
-        )
-    if is_folder:
+    if spec.place not in KNOWN and os.path.isdir(path):
         # in full, because `.` is not a name
         place = os.path.abspath(path)
         name = os.path.basename(place)
     where = quoted(place, limit=150)
+    if spec.format is not None:
+        raise CorpusError(f"{where} is a dataset, to which a format does not apply; leave it out")
     split = spec.split or (_SPLIT if place in _COLUMNS else None)
     parts = [spec.config, split, spec.revision and f"revision {spec.revision}"]
-    columns = spec.columns or _COLUMNS.get(place, ())
-    table = HubTable(place, split, spec.config, spec.revision)
-    split, rows = dataset_rows(table, columns)
+    columns = [*map(str, spec.columns)] or _COLUMNS.get(place, ())
+    rows = dataset_rows(place, columns, split, spec.config, spec.revision)
     occurrences = (
-        (f"{split}:{index}/{column}", row[column], f"row {index} of {where}")
-        for index, row in enumerate(rows)
+        (f"{of}:{index}/{column}", row[column], f"row {index} of {where}")
+        for index, (of, row) in enumerate(rows)
         for column in columns
     )
     return _gathered(", ".join([name, *filter(None, parts)]), where, occurrences)

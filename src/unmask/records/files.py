@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count, islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,16 +21,23 @@ from unmask.printable import quoted
 from unmask.records import parquet, places
 from unmask.records.lines import Line, read_lines
 from unmask.records.places import FoundFile
-from unmask.records.rows import ENDINGS, READERS, TEXT_COLUMN, Record, Row
-from unmask.records.tables import Layout, listed, missing_reason, open_table
+from unmask.records.rows import (
+    ENDINGS,
+    OF_LINES,
+    READERS,
+    TABLES,
+    TEXT_COLUMN,
+    Record,
+    Row,
+    columns_reason,
+    listed,
+)
 
 if TYPE_CHECKING:
     import pyarrow
 
 FORMATS = tuple(sorted(set(ENDINGS.values())))
 _ENDINGS = tuple(f".{end}{packed}" for packed in ("", *places.COMPRESSED) for end in ENDINGS)
-# formats in which a line is a row: of an object of a store they are cut unread
-_OF_LINES = ("jsonl", "tsv", "txt")
 _BLOCK = 2**20
 # before an input is refused because no row of it can be read; and how many of each file are enough
 _FILES_LOOKED_AT, _ROWS_LOOKED_AT, _ROWS_ENOUGH = 8, 1000, 64
@@ -39,9 +46,9 @@ _FILES_LOOKED_AT, _ROWS_LOOKED_AT, _ROWS_ENOUGH = 8, 1000, 64
 class Unit(NamedTuple):
     """A slice of the input: the rows, or else the bytes, from `start` to before `stop`.
 
-    The file begins with a header of so many bytes; `line` is the number of the slice's first line,
-    None where it is not known, and `rows` are the numbers of its first and last row. In place of a
-    file it may have `records`.
+    A table begins with a `header` of so many bytes: up to the end of its first row. `line` is the
+    number of the slice's first line, None where it is not known, and `rows` are the numbers of its
+    first and last row. In place of a file it may have `records`.
     """
 
     number: int
@@ -113,7 +120,7 @@ class InputRows:
     """An INPUT after a look at its first rows: `names` are their columns, `sample` some of them.
 
     Its rows are those of `files`, each with its format, or `records`; of these, `identity` is what
-    they are known by, in place of a hash. At a pipe `begin` looks; errors call it `shown`.
+    they are known by, in place of a hash.
     """
 
     names: Sequence[str] = ()
@@ -123,7 +130,6 @@ class InputRows:
     limit: int | None = None
     records: Iterable[Record] | None = None
     identity: list[object] | None = None
-    where: str = "the input"
 
     @property
     def is_pipe(self) -> bool:
@@ -131,19 +137,17 @@ class InputRows:
         return self.records is not None and not isinstance(self.records, Sequence)
 
     def begin(self, *, hold: bool = False) -> "InputRows":
-        """The same after the first row of a pipe that can be read; with `hold` all are read."""
-        if not self.is_pipe:
-            return self
-        rest, head = iter(self.records or ()), list[Record]()
-        for record in rest:
-            head.append(record)
-            # no further than the first row: it may be a terminal
-            if record.reason is None and not hold:
-                break
-        names, sample = _look([head], self.where)
-        if hold:
-            return rows_in_memory(head)
-        return replace(self, names=names, sample=sample, records=chain(head, rest))
+        """The same; with `hold`, after all rows of a pipe are read."""
+        return rows_in_memory([*(self.records or ())]) if hold and self.is_pipe else self
+
+    def rows_or_raise(self) -> Iterator[Record]:
+        """Every row; the first that cannot be read raises a `CorpusError`."""
+        units = (Unit(0, file.place, format) for file, format in self.files)
+        each = chain.from_iterable(read_records(unit, self.columns) for unit in units)
+        for record in islice(each, self.limit) if self.records is None else self.records:
+            if record.reason is not None:
+                raise CorpusError(record.reason)
+            yield record
 
     def cut(self, size: int, *, at_least: int = 1, at_most: int | None = None) -> Source:
         """Units of so many rows; of fewer, or more, where there would be too few or too many."""
@@ -161,20 +165,16 @@ class InputRows:
     def _cut(self, size: int) -> Source:
         if self.records is not None:
             return _cut_records(self.records, self.identity, size)
-        cut = partial(_cut_file, columns=self.columns, size=size)
-        if self.limit is None:
-            cuts = list(places.in_parallel(cut, self.files))
-        else:
-            cuts, left = list[Source](), self.limit
-            for file in self.files:
-                if left > 0:
-                    cuts.append(cut(file, limit=left))
-                    left -= cuts[-1].rows or 0
+        cut, left = partial(_cut_file, columns=self.columns, size=size), self.limit
+        cuts = list(places.in_parallel(cut, self.files)) if left is None else []
+        for file in self.files if left is not None else ():
+            if left:
+                cuts.append(cut(file, limit=left))
+                left -= cuts[-1].rows
         every = chain.from_iterable(cut.units for cut in cuts)
         units = [unit._replace(number=number) for number, unit in enumerate(every)]
-        counts = [cut.rows for cut in cuts if cut.rows is not None]
-        rows = sum(counts) if len(counts) == len(cuts) else None
-        return Source(units, size, rows, [file for cut in cuts for file in cut.identity])
+        rows = None if any(cut.rows is None for cut in cuts) else sum(cut.rows for cut in cuts)
+        return Source(units, size, rows, [cut.identity[0] for cut in cuts])
 
     def all_names(self, units: Iterable[Unit]) -> list[str]:
         """The columns of all rows: those of JSON lines on this machine may each have others."""
@@ -203,54 +203,49 @@ def open_input(
     """The rows of files, patterns, folders and URLs, or of one pipe (`-` is stdin).
 
     At most `limit` rows. `format` is theirs if names do not show it, `piped_format` that of a pipe
-    by default. If no row of the files can be read, they are refused; a pipe is not read yet.
+    by default. An input is refused if none of its first rows can be read.
     """
-    pipe = next(filter(is_pipe, inputs), None)
-    if pipe is not None and len(inputs) > 1:
-        raise CorpusError(f"{places.shown(pipe)} is read alone; leave out the other files")
-    if pipe is not None:
+    if pipe := next(filter(is_pipe, inputs), None):
+        where = places.shown(pipe)
+        if len(inputs) > 1:
+            raise CorpusError(f"{where} is read alone; leave out the other files")
         unit = Unit(0, pipe, format_of(pipe, format, piped_format))
-        records = islice(read_records(unit, columns), limit)
-        return InputRows(columns=columns, records=records, where=places.shown(pipe))
+        rows, head = islice(read_records(unit, columns), limit), list[Record]()
+        # no further than the first good row: it may be a terminal
+        while not (head and head[-1].reason is None) and (record := next(rows, None)):
+            head.append(record)
+        names, sample = _look([head], where)
+        return InputRows(names, sample, columns=columns, records=chain(head, rows))
     files = [(file, format_of(file.place, format)) for file in places.find(inputs, _ENDINGS)]
-    step = max(1, len(files) // _FILES_LOOKED_AT)
-    heads = (_head(file.place, its, columns) for file, its in files[::step][:_FILES_LOOKED_AT])
     where = places.shown(files[0][0].place) if len(files) == 1 else "the input"
+    step = max(1, len(files) // _FILES_LOOKED_AT)
+    units = (Unit(0, file.place, its) for file, its in files[::step][:_FILES_LOOKED_AT])
+    heads = (islice(read_records(unit, columns), _ROWS_LOOKED_AT) for unit in units)
     names, sample = _look(heads, where)
     return InputRows(names, sample, files, columns, limit)
 
 
 def _look(heads: Iterable[Iterable[Record]], where: str) -> tuple[list[str], list[Row]]:
     """The columns of the first rows of some files, and some rows that can be read."""
-    names, sample, why = list[str](), list[Row](), ""
+    names, sample, reasons = list[str](), list[Row](), list[str]()
     for head in heads:
         good = list[Row]()
-        for record in head:
-            if record.reason is not None:
-                why = why or record.reason
-                continue
-            good.append(record.row)
-            if len(good) == _ROWS_ENOUGH:
-                break
+        try:
+            for record in head:
+                if record.reason is not None:
+                    reasons.append(record.reason)
+                elif len(good) < _ROWS_ENOUGH:
+                    good.append(record.row)
+                else:
+                    break
+        except CorpusError as error:
+            reasons.append(str(error))
         # lines of JSON may each have others: that of a later row is no slip
         names = names or list(good[0] if good else ())
         sample += good
     if not sample:
-        raise CorpusError(why or f"{where} holds no text; give at least one")
+        raise CorpusError([*reasons, f"{where} holds no text; give at least one"][0])
     return names, sample
-
-
-def _head(place: str, format: str, columns: Sequence[str]) -> Iterator[Record]:
-    """The first rows of a file, or why it cannot be read."""
-    unit = Unit(0, place, format)
-    try:
-        if format == "parquet":
-            # of the first group alone: a damaged one further on is a matter of its unit
-            rows = next(filter(None, parquet.group_sizes(place)), 0)
-            unit = unit._replace(stop=min(_ROWS_ENOUGH, rows))
-        yield from islice(read_records(unit, columns), _ROWS_LOOKED_AT)
-    except CorpusError as error:
-        yield Record({}, str(error))
 
 
 def is_pipe(place: str) -> bool:
@@ -273,10 +268,8 @@ def format_of(place: str, named: str | None = None, default: str | None = None) 
         raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(named)}")
     format = named or format_by_name(place) or default
     if format is None:
-        raise CorpusError(
-            f"the name of {places.shown(place)} does not show its format; name it: "
-            f"{listed(FORMATS)}"
-        )
+        why = f"the name of {places.shown(place)} does not show its format"
+        raise CorpusError(f"{why}; name it: {listed(FORMATS)}")
     return format
 
 
@@ -309,61 +302,79 @@ def _cut_file(
     """The first `limit` rows of a file in units of so many.
 
     A file of this machine is known by its hash, for which it is read once; an object of a store by
-    when it was written, and one of lines is not read, but cut by bytes: as many as that many lines
-    of its beginning have.
+    when it was written.
     """
-    (file, format), total, rows = file_and_format, hashlib.sha256(), None
-    place, where, is_local = file.place, places.shown(file.place), file.changed is None
-    is_packed = places.without_compression(place)[1] is not None
-    units, whole = list[Unit](), Unit(0, place, format)
-    with places.reading(place), places.open_file(place) as opened:
+    (file, format), digest = file_and_format, hashlib.sha256()
+    whole, is_local = Unit(0, file.place, format), file.changed is None
+    is_packed = places.without_compression(file.place)[1] is not None
+    with places.reading(file.place), places.open_file(file.place) as opened:
 
         def read() -> bytes:
             block = opened.read(_BLOCK)
-            total.update(block)
+            digest.update(block)
             return block
 
-        whole = whole._replace(header=_layout(place, format, columns).end)
+        blocks = iter(read, b"")
         if format == "parquet":
-            try:
-                rows = sum(parquet.group_sizes(place))
-                rows = rows if limit is None else min(rows, limit)
-            except CorpusError:
-                # one unit, which fails with the reason when it is read
-                units.append(whole)
-            for start in range(0, rows or 0, size):
-                stop = min(start + size, rows or 0)
-                units.append(whole._replace(start=start, stop=stop, rows=(start + 1, stop)))
-        elif not is_local and format in _OF_LINES and not (is_packed or limit):
-            sample = read()
-            step = max(1, round(size * len(sample) / max(1, sample.count(b"\n"))))
-            for start in range(0, file.size, step):
-                stop = min(start + step, file.size)
-                units.append(whole._replace(start=start, stop=stop, line=None))
+            units = _cut_parquet(whole, size, limit)
+        elif is_local or is_packed or limit or format not in OF_LINES:
+            units = _cut_lines(blocks, whole, columns, size, limit)
         else:
-            lines, last, rows = read_lines(read, where), Line(0, "", 0, ""), 0
-            # lines of JSON are not parsed to be counted
-            how = ("txt", ()) if format == "jsonl" else (format, columns)
-            records = islice(READERS[how[0]](lines, how[1]), limit)
-            while batch := list(islice(records, size)):
-                start, line, last = last.end, last.number + 1, batch[-1].line or last
-                numbers, rows = (rows + 1, rows + len(batch)), rows + len(batch)
-                unit = whole._replace(start=start, stop=last.end, line=line, rows=numbers)
-                units.append(unit)
+            units = _cut_unread(blocks, whole, columns, size, file.size)
         while is_local and read():
             pass
-    known_by = total.hexdigest() if is_local else f"written {file.changed}"
+    last = units[-1].rows if units else (0, 0)
+    rows = last[1] if last else None
+    known_by = digest.hexdigest() if is_local else f"written {file.changed}"
     known_by += f", {rows} rows" if rows is not None and rows == limit else ""
     return Source(units, size, rows, [[file.name, file.size, known_by]])
 
 
-def _layout(place: str, format: str | None, columns: Sequence[str]) -> Layout:
-    """The layout of a table; any other file has no columns."""
-    if format not in ("csv", "tsv"):
-        return Layout([])
-    with places.open_file(place) as file:
-        lines = read_lines(partial(file.read, _BLOCK), places.shown(place))
-        return open_table(lines, format, columns)[0]
+def _cut_parquet(whole: Unit, size: int, limit: int | None) -> list[Unit]:
+    try:
+        count = sum(parquet.group_sizes(whole.place))
+    except CorpusError:
+        # one unit, which fails with the reason when it is read
+        return [whole]
+    count = count if limit is None else min(count, limit)
+    ranges = ((start, min(start + size, count)) for start in range(0, count, size))
+    return [whole._replace(start=a, stop=b, rows=(a + 1, b)) for a, b in ranges]
+
+
+def _cut_lines(
+    blocks: Iterable[bytes], whole: Unit, columns: Sequence[str], size: int, limit: int | None
+) -> list[Unit]:
+    """Units that begin where the rows before them end."""
+    lines, units = read_lines(blocks, places.shown(whole.place)), list[Unit]()
+    is_json, count, last = whole.format == "jsonl", 0, Line(0, "", 0, "")
+    # lines of JSON are not parsed to be counted
+    records = READERS["txt" if is_json else whole.format](lines, () if is_json else columns)
+    rows = islice(records, limit)
+    while batch := list(islice(rows, size)):
+        if not units:
+            whole = whole._replace(header=_header(batch[0], whole.format))
+        start, number, last = last.end, last.number + 1, batch[-1].line or last
+        numbers, count = (count + 1, count + len(batch)), count + len(batch)
+        units.append(whole._replace(start=start, stop=last.end, line=number, rows=numbers))
+    return units
+
+
+def _cut_unread(
+    blocks: Iterator[bytes], whole: Unit, columns: Sequence[str], size: int, bytes_: int
+) -> list[Unit]:
+    """Units of as many bytes as so many lines have at the beginning."""
+    sample = next(blocks, b"")
+    lines = read_lines(chain([sample], blocks), places.shown(whole.place))
+    first = next(READERS[whole.format](lines, columns), None)
+    whole = whole._replace(header=_header(first, whole.format), line=None)
+    step = max(1, round(size * len(sample) / max(1, sample.count(b"\n"))))
+    starts = range(0, bytes_, step)
+    return [whole._replace(start=start, stop=min(start + step, bytes_)) for start in starts]
+
+
+def _header(first: Record | None, format: str) -> int:
+    """The bytes to the end of a table's first row, which tells the columns of the others."""
+    return first.line.end if first and first.line and format in TABLES else 0
 
 
 # --- what a unit holds -------------------------------------------------------------------------
@@ -375,68 +386,58 @@ def read_unit(unit: Unit, columns: Sequence[str], optional: Sequence[str] = ()) 
     A row without one of the columns has a reason, unless it is optional.
     """
     if unit.records is None and unit.format == "parquet":
-        with places.reading(unit.place):
-            table, reasons = parquet.read_table(unit.place, unit.start, unit.stop, columns)
-        missing = missing_reason(columns, table.column_names, places.shown(unit.place))
-        reasons = [missing or reason for reason in reasons]
+        table, reasons = parquet.read_table(unit.place, unit.start, unit.stop, columns)
         return RowBatch.of_table(table, (*columns, *optional), reasons)
     records = list(read_records(unit, columns) if unit.records is None else unit.records)
     return RowBatch([record.row for record in records], [record.reason for record in records])
 
 
-def records_or_raise(place: str, format: str | None, columns: Sequence[str]) -> Iterator[Record]:
-    """Every row of a file; the first that cannot be read raises a `CorpusError`."""
-    for record in read_records(Unit(0, place, format_of(place, format)), columns):
-        if record.reason is not None:
-            raise CorpusError(record.reason)
-        yield record
-
-
 def read_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
     """The rows of a file one by one, with all their columns."""
-    where, is_input = places.shown(unit.place), unit.place == "-"
+    where, is_stdin = places.shown(unit.place), unit.place == "-"
     if unit.format == "parquet" and is_pipe(unit.place):
         raise CorpusError(f"{where} is a pipe, from which Parquet cannot be read; give a file")
     if unit.format == "parquet":
-        batch = read_unit(unit, columns)
-        yield from map(Record, batch.table.to_pylist() if batch.table else (), batch.reasons)
+        rows = sum(parquet.group_sizes(unit.place))
+        for start in range(0, rows, _ROWS_ENOUGH):
+            stop = min(start + _ROWS_ENOUGH, rows)
+            batch = read_unit(unit._replace(start=start, stop=stop), columns)
+            yield from map(Record, batch.table.to_pylist() if batch.table else (), batch.reasons)
         return
-    if is_input and sys.stdin is None:
+    if is_stdin and sys.stdin is None:
         raise CorpusError("there is no standard input to read from; give a file")
-    # standard input is not ours to close
     with (
         places.reading(unit.place),
-        nullcontext(sys.stdin.buffer) if is_input else places.open_file(unit.place) as file,
+        # standard input is not ours to close
+        nullcontext(sys.stdin.buffer) if is_stdin else places.open_file(unit.place) as file,
     ):
-        for record in READERS[unit.format](_lines(file, unit, where), columns):
+        records = READERS[unit.format](_lines(file, unit, where), columns)
+        # the first row of a table tells its columns to each unit
+        for record in islice(records, 1 if unit.start and unit.header else 0, None):
             line, reason = record.line, record.reason
-            if line is not None and line.end <= unit.start:
-                # the first row of a table without names, which tells its columns to each unit
-                continue
             if reason is None and line and not all(name in record.row for name in columns):
-                reason = missing_reason(columns, record.row, line.where)
-            yield record if reason is None else record._replace(reason=reason)
+                reason = columns_reason(columns, record.row, line.where)
+            yield record._replace(reason=reason)
 
 
 def _lines(file: Any, unit: Unit, where: str) -> Iterator[Line]:
     """The lines of the header, and those that begin in the unit."""
-    if unit.start > 0:
-        header = [b"", file.read(unit.header)]
-        yield from read_lines(header.pop, where)
     # where lines are not counted, a unit begins in one of the unit before
-    skips = unit.line is None and unit.start > 0
-    at = unit.start - skips
-    if at > 0 and file.seekable():
-        file.seek(at)
-    elif at > 0:
-        for left in range(at - unit.header, 0, -_BLOCK):
-            file.read(min(left, _BLOCK))
-    number, after = (0, unit.start) if skips else (unit.line or 1, 0)
-    read = partial(file.read1, _BLOCK)
-    for line in read_lines(read, where, start=at, number=number, after=after):
-        if unit.stop is not None and at >= unit.stop:
-            return
-        at = line.end
-        if not skips:
+    is_cut_unread = unit.line is None and unit.start > 0
+    begin, number = unit.start - is_cut_unread, 0 if is_cut_unread else unit.line or 1
+    if unit.start > 0:
+        yield from read_lines([file.read(unit.header)], where)
+        if file.seekable():
+            file.seek(begin)
+        else:
+            for left in range(begin - unit.header, 0, -_BLOCK):
+                file.read(min(left, _BLOCK))
+    if is_cut_unread:
+        where += f" after byte {unit.start:,}"
+    blocks = iter(partial(file.read1, _BLOCK), b"")
+    for line in read_lines(blocks, where, start=begin, number=number):
+        if begin >= unit.start:
             yield line
-        skips = False
+        begin = line.end
+        if unit.stop is not None and begin >= unit.stop:
+            return

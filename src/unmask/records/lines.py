@@ -4,47 +4,40 @@ A line is UTF-8, holds no NUL and is not absurdly long.
 """
 
 import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from unmask.printable import readable_bytes
 
 # no text is as long; a file without line ends must not fill the memory
 LONGEST = 1_000_000
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Line(NamedTuple):
-    """A line without its end, and why it cannot be used; `end` is the byte behind it.
-
-    It is number so many of the file that errors call `shown`, or of what stands there `after` a
-    byte, if nobody has counted the lines before.
-    """
+    """A line without its end, and why it cannot be used; `end` is the byte behind it."""
 
     number: int
     text: str
     end: int
     file: str
-    after: int = 0
     reason: str | None = None
 
     @property
     def where(self) -> str:
         """The place of the line, for errors."""
-        after = f"after byte {self.after:,} " if self.after else ""
-        return f"line {self.number} {after}of {self.file}"
+        return f"line {self.number} of {self.file}"
 
 
 def read_lines(
-    read: Callable[[], bytes], shown: str, *, start: int = 0, number: int = 1, after: int = 0
+    blocks: Iterable[bytes], file: str, *, start: int = 0, number: int = 1
 ) -> Iterator[Line]:
-    r"""Lines that end in `\n`, `\r\n` or `\r` alone; `read` gives a block of bytes, at last none.
+    r"""Lines that end in `\n`, `\r\n` or `\r` alone; `blocks` of bytes may end anywhere.
 
-    The first begins at the byte `start` of the file and has this `number`.
+    The first begins at the byte `start` of what errors call `file`, and has this `number`.
     """
     end, rest = start, b""
-    while True:
-        block = read()
+    for block in chain(blocks, [b""]):
         pieces = (rest + block).splitlines(keepends=True)
         # a return may be half of a line end
         is_open = block and pieces and not pieces[-1].endswith(b"\n")
@@ -54,12 +47,10 @@ def read_lines(
             raw = piece.removeprefix(codecs.BOM_UTF8) if end == 0 else piece
             raw, end = raw.rstrip(b"\r\n"), end + len(piece)
             # also where it is wrong: its quotation marks and commas count in CSV
-            line = Line(number, raw.decode("utf-8", "replace"), end, shown, after)
+            line = Line(number, raw.decode("utf-8", "replace"), end, file)
             reason = _fault(raw, line)
             yield line if reason is None else line._replace(reason=reason)
             number += 1
-        if not block:
-            return
         if len(rest) > LONGEST + 2:
             # its beginning is enough to reject it
             end += len(rest) - LONGEST - 2
@@ -68,8 +59,6 @@ def read_lines(
 
 def _fault(raw: bytes, line: Line) -> str | None:
     """The reason why a line cannot be used."""
-    if raw.startswith(_UTF_16) and (line.number, line.after) == (1, 0):
-        return f"{line.file} is UTF-16; save it as UTF-8"
     if len(raw) > LONGEST:
         size = readable_bytes(LONGEST)
         return f"{line.where} is longer than {size}; write each text on its own line"

@@ -4,8 +4,7 @@ pyarrow is imported where it is used: that takes a fifth of a second.
 """
 
 import os
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from unmask.errors import CorpusError
 from unmask.printable import describe, quoted
 from unmask.records import places
+from unmask.records.rows import columns_reason
 
 
 def group_sizes(place: str) -> list[int]:
@@ -21,13 +21,13 @@ def group_sizes(place: str) -> list[int]:
 
 
 def read_table(
-    place: str, start: int, stop: int | None, texts: Collection[str]
+    place: str, start: int, stop: int | None, texts: Sequence[str]
 ) -> tuple[Any, list[str | None]]:
     """The rows of a range, and for each that cannot be used the reason; `texts` are columns."""
     import pyarrow as pa
 
-    stamp, slices, before = _stamp(place), [], 0
-    sizes = _group_sizes(place, stamp)
+    where, stamp = places.shown(place), _stamp(place)
+    slices, before, sizes = [], 0, _group_sizes(place, stamp)
     stop = sum(sizes) if stop is None else stop
     for group, count in enumerate(sizes):
         first, last = max(start - before, 0), min(stop - before, count)
@@ -35,18 +35,16 @@ def read_table(
             slices.append(_row_group(place, stamp, group).slice(first, last - first))
         before += count
     if sum(map(len, slices)) != stop - start:
-        raise CorpusError(f"{places.shown(place)} has fewer rows than when the job was planned")
+        raise CorpusError(f"{where} has fewer rows than when the job was planned")
     table = pa.concat_tables(slices) if slices else _row_group(place, stamp, 0).slice(0, 0)
-    for name, count in Counter(table.column_names).items():
-        if count > 1:
-            raise CorpusError(
-                f"{places.shown(place)} has {count} columns {quoted(name)}; give each a name of "
-                "its own"
-            )
-    return _readable(table, texts)
+    if (why := columns_reason((), table.column_names, where)) is not None:
+        raise CorpusError(why)
+    table, reasons = _readable(table, texts)
+    missing = columns_reason(texts, table.column_names, where)
+    return table, [missing or reason for reason in reasons]
 
 
-def _readable(table: Any, texts: Collection[str]) -> tuple[Any, list[str | None]]:
+def _readable(table: Any, texts: Sequence[str]) -> tuple[Any, list[str | None]]:
     """The table with texts that are UTF-8: a writer may have put other bytes there.
 
     In a column of texts to read that is a reason; elsewhere they are escaped.
@@ -72,7 +70,8 @@ def _stamp(place: str) -> object:
     """A value that changes with a file of this machine, so that nothing stale is remembered."""
     if places.is_url(place):
         return None
-    status = os.stat(place)
+    with places.reading(place):
+        status = os.stat(place)
     return status.st_mtime_ns, status.st_size
 
 

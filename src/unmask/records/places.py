@@ -8,12 +8,11 @@ place, and an object of a store is one put.
 import glob
 import io
 import os
-import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatch, translate
+from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -27,8 +26,6 @@ COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 # requests to a store that wait for their answers at the same time
 _REQUESTS = 32
 _PATTERN = frozenset("*?[")
-# pyarrow reads the Hub through the library that Hugging Face made for it
-_ADDED = {"hf": "fsspec+hf"}
 
 
 @dataclass(frozen=True)
@@ -101,10 +98,8 @@ def reading(place: str) -> Iterator[None]:
 
 def without_compression(place: str) -> tuple[str, str | None]:
     """A place without the ending of a compressed file, and that ending."""
-    for ending in COMPRESSED:
-        if place.lower().endswith(ending):
-            return place[: -len(ending)], ending
-    return place, None
+    ending = next(filter(place.lower().endswith, COMPRESSED), None)
+    return place[: len(place) - len(ending or "")], ending
 
 
 def read_bytes(place: str) -> bytes | None:
@@ -143,21 +138,22 @@ def find(places: Iterable[str], endings: Iterable[str]) -> list[FoundFile]:
 
 
 def _on_disk(place: str) -> list[FoundFile]:
+    base = place
+    paths: Iterable[str] = ()
     if os.path.isfile(place):
-        return [FoundFile(os.path.abspath(place), os.path.basename(place), os.path.getsize(place))]
-    base, paths = _fixed_part(place) or ".", list[str]()
-    if os.path.isdir(place):
-        base, paths = place, list(_walk(place))
-    elif "**" in place:
-        matches = re.compile(_expression(os.path.normpath(place))).fullmatch
-        paths = [path for path in _walk(base) if matches(os.path.normpath(path))]
+        base, paths = os.path.dirname(place), [place]
+    elif os.path.isdir(place):
+        paths = _walk(place)
     elif is_pattern(place):
-        paths = glob.glob(place)
-    named = [(path, os.path.relpath(path, base)) for path in sorted(paths)]
+        base = _fixed_part(place)
+        # as in a shell, `**` is any number of folders, and enters none of them by a link
+        deep = Path(base).glob(os.path.relpath(place, base or "."))
+        paths = map(str, deep) if "**" in Path(place).parts else glob.glob(place)
+    named = [(path, os.path.relpath(path, base or ".")) for path in sorted(paths)]
     return [
         FoundFile(os.path.abspath(path), name, os.path.getsize(path))
         for path, name in named
-        if os.path.isfile(path) and _is_data(name)
+        if path == place or (os.path.isfile(path) and _is_data(name))
     ]
 
 
@@ -171,20 +167,11 @@ def _walk(folder: str) -> Iterator[str]:
         yield from (os.path.join(path, name) for name in names)
 
 
-def _expression(pattern: str) -> str:
-    """A glob as a regular expression: `**` is any number of folders, `*` stays in one."""
-    parts = [
-        "(?:[^/]+/)*" if part == "**" else translate(part).replace(".*", "[^/]*") + "/"
-        for part in pattern.split(os.sep)
-    ]
-    return "".join(parts).replace(r"\Z", "").removesuffix("/")
-
-
 def _in_store(place: str) -> list[FoundFile]:
     base = _fixed_part(place) if _PATTERN & set(place) else place
-    root, files = _system(base)[1], []
+    root, files = _system(base)[1].strip("/"), []
     for info in sorted(_infos(base, recursive=True), key=lambda info: info.path):
-        name = info.path.strip("/")[len(root.strip("/")) + 1 :]
+        name = info.path.strip("/")[len(root) + 1 :]
         url = inside(base, name) if name else base
         # a file that is named itself is taken with any name
         is_wanted = not name or (_is_data(name) and (base == place or fnmatch(url, place)))
@@ -195,7 +182,7 @@ def _in_store(place: str) -> list[FoundFile]:
 
 def _fixed_part(place: str) -> str:
     """The folder that a pattern begins with."""
-    first = min((place.index(mark) for mark in _PATTERN if mark in place), default=len(place))
+    first = min(place.index(mark) for mark in _PATTERN if mark in place)
     folder, root, _ = place[:first].rpartition("/")
     return folder or root
 
@@ -261,8 +248,10 @@ def _system(place: str) -> tuple[Any, str]:
     """The file system of a URL, and the path that it has there."""
     scheme, _, rest = place.partition("://")
     bucket, _, path = rest.partition("/")
+    # pyarrow reads the Hub through the library that Hugging Face made for it
+    scheme = "fsspec+hf" if scheme == "hf" else scheme
     try:
-        system, base = _connected(f"{_ADDED.get(scheme, scheme)}://{bucket}")
+        system, base = _connected(f"{scheme}://{bucket}")
     except (ImportError, ValueError, OSError) as error:
         raise CorpusError(f"cannot use {shown(place)}: {describe(error)}") from None
     return system, f"{base}/{path}".rstrip("/")

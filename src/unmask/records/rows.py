@@ -3,23 +3,33 @@
 A row that cannot be read has a reason in its place: one bad line among a billion stops nothing.
 """
 
+import csv
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from unmask.markup import from_data_cell
-from unmask.printable import quoted
-from unmask.records.lines import Line
-from unmask.records.tables import open_table
+from unmask.printable import quoted, readable_bytes
+from unmask.records.lines import LONGEST, Line
 
 # what holds the text of a file with columns, unless something else is named
 TEXT_COLUMN = "text"
 # what holds the name of a record of FASTA
 ID_COLUMN = "id"
-# objects and arrays of JSON in one another: no table of values has as many
+# objects and arrays of JSON in one another: what writes them again goes one call deeper for each
 _DEEPEST = 100
+_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+# what separates the fields of CSV: spreadsheets take a semicolon where decimals have a comma
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+# a table of SNLI without names; "-" is a label too, where the annotators did not agree
+SNLI_NAMES = ["label", "premise", "hypothesis"]
+_SNLI_LABELS = ("entailment", "neutral", "contradiction", "-")
 
 Row = Mapping[str, Any]
 
@@ -30,6 +40,28 @@ class Record(NamedTuple):
     row: Row
     reason: str | None = None
     line: Line | None = None
+
+
+def listed(names: Iterable[object], most: int = 20) -> str:
+    """Names for an error message, the first of many."""
+    quoted_names = [quoted(name) for name in names]
+    more = f" and {len(quoted_names) - most} more" if len(quoted_names) > most else ""
+    return ", ".join(quoted_names[:most]) + more
+
+
+def columns_reason(
+    columns: Iterable[str], names: Iterable[str], where: str, hint: str = ""
+) -> str | None:
+    """The reason why rows with columns of these names cannot be used: one is missing, or twice."""
+    counts = Counter(list(names))
+    for name in columns:
+        if name not in counts:
+            its = listed(counts) or "none at all"
+            return f"{where} has no column {quoted(name)}; it has {its}{hint}"
+    for name, count in counts.items():
+        if count > 1:
+            return f"{where} has {count} columns {quoted(name)}; give each a name of its own"
+    return None
 
 
 def _plain(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Record]:
@@ -48,68 +80,156 @@ def _plain(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Record]:
 
 def _json_lines(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Record]:
     for line in lines:
-        if line.reason:
-            yield Record({}, line.reason, line)
-        elif line.text.strip():
-            row, why = _json_object(line.text)
-            yield Record(row, f"{line.where} {why}" if why else None, line)
+        if line.reason is None and not line.text.strip():
+            continue
+        row, why = ({}, None) if line.reason else _json_object(line.text)
+        yield Record(row, f"{line.where} {why}" if why else line.reason, line)
 
 
-def _json_object(text: str) -> tuple[Mapping[str, Any], str | None]:
+def _json_object(text: str) -> tuple[Row, str | None]:
     """The object that a line holds, or what is wrong with it."""
     try:
         row = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        if not isinstance(row, dict):
+            kind = f"{quoted(row)} ({type(row).__name__})"
+            hint = 'write {"column": "a sentence"} on every line'
+            return {}, f"is not a JSON object but {kind}; {hint}"
+        "".join(row).encode()
     except json.JSONDecodeError as error:
         where = f"{error.msg} at its character {error.pos + 1}"
         return {}, f"is not JSON: {where}; JSON lines have one object per line"
+    except UnicodeEncodeError as error:
+        half = quoted(error.object[error.start])
+        return {}, f"has half of a surrogate pair, {half}, in the name of a column; rename it"
     except OverflowError:
         return {}, "holds NaN or an infinite number, which JSON does not have; write null"
     except (ValueError, RecursionError) as error:
         # numbers of thousands of digits, and brackets without end
         return {}, f"is JSON that cannot be read: {quoted(str(error))}"
-    if text.count("[") + text.count("{") > _DEEPEST and _depth(row) > _DEEPEST:
-        # what writes it again goes one call deeper for each
-        return {}, f"is JSON nested more than {_DEEPEST} deep; flatten it"
-    if not isinstance(row, dict):
-        kind = f"{quoted(row)} ({type(row).__name__})"
-        return (
-            {},
-            f'is not a JSON object but {kind}; write {{"column": "a sentence"}} on every line',
-        )
+    if text.count("[") + text.count("{") > _DEEPEST:
+        marks = _JSON_TEXT.sub("", text)
+        if max(accumulate((mark in "[{") - (mark in "]}") for mark in marks)) > _DEEPEST:
+            return {}, f"is JSON nested more than {_DEEPEST} deep; flatten it"
     return row, None
 
 
 def _finite(number: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
+    if not math.isfinite(value := float(number)):
         raise OverflowError
     return value
 
 
-def _depth(value: object) -> int:
-    """The depth to which objects and arrays of JSON are nested."""
-    depth, level = 0, [value]
-    while level := [value for value in level if isinstance(value, dict | list)]:
-        level = [
-            v for value in level for v in (value.values() if isinstance(value, dict) else value)
-        ]
-        depth += 1
-    return depth
+# --- tables ------------------------------------------------------------------------------------
 
 
 def _table(lines: Iterable[Line], columns: Sequence[str], *, format: str) -> Iterator[Record]:
-    """The rows of a table after its header, if it has one."""
-    layout, records = open_table(lines, format, columns)
-    width = len(layout.fields)
-    for fields, line, why in records:
+    """The rows of a table behind the names in its first record, or of one without names."""
+    rest = iter(lines)
+    head = next((line for line in rest if line.text.strip() or line.reason), None)
+    if head is None:
+        return
+    rest, wrong = chain([head], rest), None
+    records: Iterator[tuple[list[str], Line, str | None]]
+    if format == "csv":
+        delimiter, wrong = _delimiter(head, columns)
+        records = _csv_cells(rest, delimiter)
+    else:
+        # without quotes: in corpora a quotation mark is a part of the sentence
+        with_text = (line for line in rest if line.text.strip() or line.reason)
+        records = ((line.text.split("\t"), line, line.reason) for line in with_text)
+    names: Sequence[str] | None = None
+    for cells, line, why in records:
         reason = why
-        if reason is None and width and len(fields) != width:
+        if names is None and (wrong or reason):
+            names, wrong = [], wrong or reason
+        elif names is None:
+            unnamed = _instead_of_names(cells, columns)
+            names = unnamed or [from_data_cell(cell) for cell in cells]
+            hint = f"; a file without a line of names has columns 1 to {len(names)}"
+            hint = hint if unnamed is None else ", or the names in its first line"
+            wrong = columns_reason(columns, names, line.file, hint)
+            if unnamed is None:
+                continue
+        if reason is None and names and len(cells) != len(names):
             reason = (
-                f"{line.where} has {len(fields)} fields, but the first has {width}; every line "
-                "must have as many"
+                f"{line.where} has {len(cells)} fields, but the first has {len(names)}; every "
+                "line must have as many"
             )
-        cells = [] if reason else map(from_data_cell, fields)
-        yield Record(dict(zip(layout.fields, cells, strict=False)), reason or layout.reason, line)
+        row = {} if reason else dict(zip(names, map(from_data_cell, cells), strict=False))
+        yield Record(row, reason or wrong, line)
+
+
+def _instead_of_names(first: Sequence[str], columns: Sequence[str]) -> Sequence[str] | None:
+    """The names of a table's columns if its first record does not have them; else None.
+
+    Columns that are numbers, from 1, say so.
+    """
+    if columns and all(name.isdecimal() and name.isascii() for name in columns):
+        return [str(number) for number in range(1, len(first) + 1)]
+    is_snli = not columns and len(first) == len(SNLI_NAMES) and first[0] in _SNLI_LABELS
+    return SNLI_NAMES if is_snli else None
+
+
+def _delimiter(head: Line, columns: Sequence[str]) -> tuple[str, str | None]:
+    """The first delimiter under which a line has the columns, or else the most fields.
+
+    Where that is not clear, also the reason.
+    """
+    cells = {mark: list[str]() for mark in _DELIMITERS}
+    for mark in cells:
+        # whoever reads the line says what is wrong
+        with suppress(csv.Error):
+            cells[mark] = next(csv.reader([head.text], delimiter=mark), [])
+    names = {mark: _instead_of_names(first, columns) or first for mark, first in cells.items()}
+    most = max(cells, key=lambda mark: len(cells[mark]))
+    having = (mark for mark in cells if columns and {*columns} <= {*names[mark]})
+    delimiter = next(having, most)
+    is_named = names[delimiter] is cells[delimiter]
+    if is_named or len(cells[delimiter]) != 1 or len(cells[most]) == 1:
+        return delimiter, None
+    # one text per line, or a table: numbers fit both
+    return delimiter, (
+        f"the first line of {head.file} has no comma, but {len(cells[most])} fields between "
+        f"{_DELIMITERS[most]}; give a column by its name in that line, or the format: "
+        "txt for one text per line, tsv for fields between tabs"
+    )
+
+
+def _csv_cells(
+    lines: Iterable[Line], delimiter: str
+) -> Iterator[tuple[list[str], Line, str | None]]:
+    """Records, the line where each ends, and why it cannot be used; none after a broken one."""
+    # of the record that is read
+    read: list[Line] = []
+
+    def texts() -> Iterator[str]:
+        for line in lines:
+            read.append(line)
+            # a quoted field may go on in the next line
+            yield f"{line.text}\n"
+
+    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
+    while True:
+        # a field may be as long as a line; the setting is the whole process's, and not ours
+        limit = csv.field_size_limit(LONGEST)
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            long = "field larger than field limit" in str(error)
+            why = f"it has a field longer than {readable_bytes(LONGEST)}" if long else error
+            hint = "look for a quotation mark that is not closed or not doubled"
+            yield [], read[-1], f"{read[-1].where} is not CSV: {why}; {hint}"
+            return
+        finally:
+            csv.field_size_limit(limit)
+        if cells is None:
+            return
+        if cells:
+            yield cells, read[-1], next((line.reason for line in read if line.reason), None)
+        read.clear()
+
+
+# --- FASTA -------------------------------------------------------------------------------------
 
 
 def _fasta(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Record]:
@@ -120,26 +240,22 @@ def _fasta(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Record]:
     name: str | None = None
     reason: str | None = None
     letters, last = list[str](), None
-
-    def record() -> Iterator[Record]:
-        if name is not None or reason is not None:
-            text = None if reason else "".join(letters).removesuffix("*")
-            yield Record({ID_COLUMN: name, TEXT_COLUMN: text}, reason, last)
-
-    for line in lines:
-        if line.text.startswith(">"):
-            yield from record()
-            name, letters, reason = (line.text[1:].split() or [""])[0], [], line.reason
-        elif name is None and reason is None and line.text.strip():
-            reason = line.reason or (
+    for line in chain(lines, [None]):
+        if line is None or line.text.startswith(">"):
+            if name is not None or reason is not None:
+                text = None if reason else "".join(letters).removesuffix("*")
+                yield Record({ID_COLUMN: name, TEXT_COLUMN: text}, reason, last)
+            if line is None:
+                return
+            name, letters, reason = (line.text[1:].split() or [""])[0], [], None
+        elif name is not None or reason is not None:
+            letters.append("".join(line.text.split()))
+        elif line.text.strip() and line.reason is None:
+            reason = (
                 f"{line.where} is not FASTA: it is text before the first record, which starts "
                 "with >"
             )
-        else:
-            letters.append("".join(line.text.split()))
-            reason = reason or line.reason
-        last = line
-    yield from record()
+        reason, last = reason or line.reason, line
 
 
 # formats of lines: a format is a function here, and the endings of its files
@@ -152,3 +268,5 @@ READERS: dict[str, Callable[[Iterable[Line], Sequence[str]], Iterator[Record]]] 
 }
 ENDINGS = {name: name for name in (*READERS, "parquet")}
 ENDINGS |= dict.fromkeys(("fa", "faa", "fna"), "fasta")
+# formats in which the first row tells the columns of the others, and in which a line is a row
+TABLES, OF_LINES = ("csv", "tsv"), ("jsonl", "tsv", "txt")

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from unmask.errors import CorpusError
 from unmask.printable import describe, quoted
-from unmask.records.files import records_or_raise
-from unmask.records.hub import HubTable, dataset_rows, datasets_library
-from unmask.records.rows import Row
-from unmask.records.tables import listed
+from unmask.records.files import open_input
+from unmask.records.hub import dataset_rows, datasets_library
+from unmask.records.rows import Row, listed
 
 # the columns of the sentence that should win and of the other; what else is kept of a pair
 PAIR = ("sentence_good", "sentence_bad")
@@ -109,14 +108,13 @@ def _check_paradigm(name: str, available: Sequence[str], place: str) -> None:
 
 
 def _paradigm_file(place: str, paradigm: str) -> list[Row]:
-    path = Path(os.path.expanduser(place)) / f"{paradigm}.jsonl"
-    rows = records_or_raise(str(path), "jsonl", PAIR)
+    rows = open_input([os.path.join(place, f"{paradigm}.jsonl")], PAIR).rows_or_raise()
     return [_pair(paradigm, number, record.row) for number, record in enumerate(rows)]
 
 
 def _paradigm_on_the_hub(place: str, paradigm: str) -> list[Row]:
-    _, rows = dataset_rows(HubTable(place, _SPLIT, paradigm), (*_COLUMNS, _IDS[1]))
-    return [_pair(paradigm, number, row) for number, row in enumerate(rows)]
+    rows = dataset_rows(place, (*_COLUMNS, _IDS[1]), _SPLIT, paradigm)
+    return [_pair(paradigm, number, row) for number, (_, row) in enumerate(rows)]
 
 
 def _pair(paradigm: str, row: int, values: Mapping[str, object]) -> Row:
