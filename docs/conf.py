@@ -26,6 +26,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
+    "_sphinx.cells",
     "_sphinx.folders",
     "_sphinx.formulas",
     "_sphinx.names",

@@ -1,1 +1,1 @@
-"""What conf.py needs beyond settings: folders as pages, formulas, names."""
+"""Extensions of conf.py: cells of numbers, folders as pages, formulas, names."""
