@@ -9,7 +9,6 @@ from typing import Any
 import examples
 import numpy as np
 import pytest
-import reference
 import torch
 from examples import log_table
 from torch.overrides import TorchFunctionMode
@@ -100,19 +99,6 @@ def test_tilted_orders_are_as_defined(page: dict[str, Any], weight: float) -> No
     assert joint.diagnostics["weight"] == weight
 
 
-@pytest.mark.slow
-def test_half_way_is_as_defined(page: dict[str, Any]) -> None:
-    A, B, m_a, m_b = EXAMPLE.A, EXAMPLE.B, EXAMPLE.m_a, EXAMPLE.m_b
-    nearest = reference.ag(A, B, 50)
-    r_a, r_b = np.sqrt(nearest.sum(1) * m_a), np.sqrt(nearest.sum(0) * m_b)
-    joint = unmask.construct("pool-half-way", EXAMPLE.tables())
-    right = normalised(np.sqrt(A * r_b * B * r_a[:, None]))
-    np.testing.assert_allclose(log_table(joint), right, rtol=0, atol=1e-4)
-    start = unmask.construct("pool-half-way", EXAMPLE.tables(), share=0.0)
-    orders = unmask.construct("orders", EXAMPLE.tables(), mean="geometric")
-    np.testing.assert_allclose(log_table(start), log_table(orders), rtol=0, atol=1e-12)
-
-
 def test_one_context_each_is_as_defined(page: dict[str, Any]) -> None:
     A, B = EXAMPLE.A, EXAMPLE.B
     u_b, v_a = B[EXAMPLE.m_a.argmax()], A[:, EXAMPLE.m_b.argmax()]
@@ -164,9 +150,7 @@ def test_metrics_are_those_of_the_definition(page: dict[str, Any], weight: float
     assert joints["mine"].incompatibility() == joints["log-pool"].incompatibility()
 
 
-@pytest.mark.parametrize(
-    "name", ["tilted-orders", "pool-half-way", "one-context-each", "one-order"]
-)
+@pytest.mark.parametrize("name", ["tilted-orders", "one-context-each", "one-order"])
 def test_no_construction_of_the_page_holds_a_whole_table(
     page: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
