@@ -249,7 +249,6 @@ def blocks(models: Sequence[Model], default: str = "log-pool") -> dict[str, list
     return {
         "figures": list(figure_lines(by_mask(exact, {*PASSES, *OTHERS}), default)),
         "words of J": list(verdict_lines(devs)),
-        "what J predicts": list(predicting_lines(models)),
     }
 
 
@@ -258,6 +257,7 @@ def tables(models: Sequence[Model], default: str) -> dict[str, list[str]]:
     return {
         "choice": list(choice_lines(models, default)),
         "judgement": list(judged_lines(models, default)),
+        "what-J-predicts": list(predicting_lines(models)),
     }
 
 

@@ -4,8 +4,7 @@
 
 NAME: forest, perplexity, passes, contradiction, sketch, construction, how-it-works; all
 without one. `construction` and `how-it-works` run models/tiny-english, the
-others read what is published. Colours are Paul Tol's, which colour-blind readers can tell from each
-other.
+others read what is published.
 """
 
 import argparse
@@ -19,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import beyond_the_paper
 import numpy as np
+from drawing import COLOURS, INK, STYLE
 
 import unmask
-from unmask.plots.saving import save_figure
+from unmask.plots.saving import library, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 FOLDER = RESULTS / "figures"
-COLOURS = ("#332288", "#CC6677", "#117733", "#AA4499", "#DDCC77", "#88CCEE")
 NEAR = ("orders", "ag")
 FAR = ("mlm", "hcb", "mrf", "mrf-logit")
 Row = dict[str, str]
@@ -93,7 +92,7 @@ def forest() -> "Figure":
                 name, blanks = groups[row["section"]]
                 intervals(panel, [row], "P-NLL", [height], colours[name])
                 if blanks == "Random":
-                    hollow: dict[str, Any] = {"mfc": "w", "mec": colours[name], "zorder": 9}
+                    hollow: dict[str, Any] = {"mfc": "none", "mec": colours[name], "zorder": 9}
                     panel.plot(float(row["P-NLL"]), height, "o", ms=3, **hollow)
         panel.axvline(0, color="#888888", lw=0.8)
         panel.set_yticks(range(len(methods)), methods, fontsize=8)
@@ -101,7 +100,7 @@ def forest() -> "Figure":
         panel.locator_params(axis="x", nbins=5)
     for name, colour in colours.items():
         panels[1].plot([], [], "o-", ms=3, lw=1, color=colour, label=name)
-    panels[1].plot([], [], "o", ms=3, mfc="w", mec="#444444", label="hollow: random blanks")
+    panels[1].plot([], [], "o", ms=3, mfc="none", mec=INK, label="hollow: random blanks")
     figure.legend(fontsize=7, frameon=False, ncols=4, loc="outside upper center")
     figure.supxlabel(
         "P-NLL minus that of log-pool, nats per token: above 0, log-pool is better", fontsize=9
@@ -123,17 +122,18 @@ def perplexity() -> "Figure":
             if (row["model"], row["corpus"]) == setting
         }
         papers = setting[0].startswith("the paper")
+        # the paper's beside ours, each setting as far from the next
+        beside = -0.2 if papers else 0.2
         panel.plot(
-            range(len(methods)),
+            np.arange(len(methods)) + beside,
             [by[name] for name in methods],
-            "o-" if papers else "s--",
+            "o" if papers else "s",
             ms=4,
-            lw=1,
             color=COLOURS[1] if papers else COLOURS[0],
             alpha=0.8,
         )
-    panel.plot([], [], "o-", ms=4, lw=1, color=COLOURS[1], label="the paper: four settings of BERT")
-    panel.plot([], [], "s--", ms=4, lw=1, color=COLOURS[0], label="here: exact runs of four models")
+    panel.plot([], [], "o", ms=4, color=COLOURS[1], label="the paper: four settings of BERT")
+    panel.plot([], [], "s", ms=4, color=COLOURS[0], label="here: exact runs of four models")
     logarithmic(panel.yaxis)
     panel.set_xticks(range(len(methods)), methods, fontsize=9)
     panel.set_ylabel("P-PPL, contiguous blanks", fontsize=9)
@@ -142,7 +142,7 @@ def perplexity() -> "Figure":
 
 
 def passes() -> "Figure":
-    """Forward passes against P-NLL of all eleven constructions."""
+    """Forward passes against P-NLL of all constructions."""
     found = {
         row["construction"]: row
         for row in read("table1-caption-bert")
@@ -217,9 +217,9 @@ def contradiction() -> "Figure":
         values, orientation="horizontal", whis=(5, 95), showfliers=False, patch_artist=True
     )
     for box, colour in zip(boxes["boxes"], colours, strict=True):
-        box.set(facecolor=colour, alpha=0.5, lw=0.6)
-    for line in boxes["medians"]:
-        line.set(color="black")
+        box.set(facecolor=colour, edgecolor=INK, alpha=0.5, lw=0.6)
+    for line in (*boxes["medians"], *boxes["whiskers"], *boxes["caps"]):
+        line.set(color=INK)
     left.set_yticks(range(1, len(names) + 1), names, fontsize=6)
     left.invert_yaxis()
     logarithmic(left.xaxis)
@@ -313,8 +313,6 @@ def construction() -> "Figure":
     return figure
 
 
-# grey that is readable on white paper and on a dark page
-INK = "#7a7a7a"
 DIAGRAM = "how-it-works"
 WORDS = (("people", "man", "men"), ("are", "is"))
 
@@ -413,7 +411,8 @@ def main() -> None:
             place = ROOT / "docs" / "figures" / f"{name}.svg"
             place.write_text(how_it_works(), encoding="utf-8")
             continue
-        save_figure(FIGURES[name](), FOLDER / f"{name}.svg")
+        with library("matplotlib").rc_context(STYLE):
+            save_figure(FIGURES[name](), FOLDER / f"{name}.svg")
 
 
 if __name__ == "__main__":

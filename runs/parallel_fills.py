@@ -40,6 +40,7 @@ import numpy as np
 import punt
 import torch
 from compared_rules import named_rule
+from drawing import INK, STYLE
 from marked_page import write_blocks
 from numpy.typing import NDArray
 from rows import Row, extend, hashed, hidden, in_hashed_order
@@ -47,6 +48,7 @@ from rows import read as measured
 
 import unmask
 from unmask.model.row_reader import RowReader
+from unmask.plots.saving import library, save_figure
 from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
 from unmask.queries.parallel.head import DependenceHead
 
@@ -75,7 +77,6 @@ FEW: dict[str, tuple[float, ...]] = {
     "attention": (0.015, 0.03),
     "head": (0.05, 0.1, 0.2, 0.4),
 }
-OTHER_RULES = tuple(rule for rule in FEW if rule not in ("surest", "all-at-once", "head"))
 # the bound that was chosen on dev sentences of SNLI, for models without dev sentences
 HEAD = "head 0.1"
 # the folder of fills that are drawn
@@ -90,7 +91,7 @@ CURVES = {
     "attention": ("#009E73", "P"),
     "random-sizes": ("#BBBBBB", "+"),
     "head": ("#D55E00", "o"),
-    "mutual-information": ("#000000", "*"),
+    "mutual-information": ("#8856A7", "*"),
     "punt": ("#8C510A", "h"),
 }
 NAMES = {"snli": "SNLI", "xsum": "XSum"}
@@ -398,10 +399,9 @@ def loss(fills: Fills, way: str) -> str:
     return f"{fills.mean()[1][place]:+.3f} {interval(fills.resampled()[1][:, place])}"
 
 
-def models_table(
-    others: Mapping[tuple[str, str], Fills], rules: Sequence[str] = OTHER_RULES
-) -> Iterator[str]:
-    """The head with the bound chosen with tiny-english, and other rules at its passes."""
+def models_table(others: Mapping[tuple[str, str], Fills]) -> Iterator[str]:
+    """The head with the bound chosen with tiny-english, and every other rule at its passes."""
+    rules = [rule for rule in FEW if rule not in ("surest", "all-at-once", "head")]
     yield "| run | corpus | n | one at a time | head | loss |" + "".join(f" {r} |" for r in rules)
     yield "|---|---|---|---|---|---|" + "---|" * len(rules)
     for (run, corpus), fills in others.items():
@@ -462,7 +462,11 @@ def curve_table(test: Mapping[str, Fills]) -> Iterator[str]:
 
 def draw(test: Mapping[str, Fills], place: Path) -> None:
     """Loss against passes, a line per rule, a panel per corpus."""
-    from matplotlib import rc_context
+    with library("matplotlib").rc_context(STYLE):
+        save_figure(curves(test), place)
+
+
+def curves(test: Mapping[str, Fills]) -> Any:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.5, 3.8), layout="constrained")
@@ -483,17 +487,16 @@ def draw(test: Mapping[str, Fills], place: Path) -> None:
                 linewidth=wide,
                 label=rule,
             )
-        panel.axhline(0, color="#777777", linewidth=0.8)
+        panel.axhline(0, color=INK, linewidth=0.8)
         panel.set(
             title=f"{NAMES[corpus]}, one at a time {passes[0]:.1f} passes",
             xlabel="passes per sentence",
             ylim=(-0.03, 0.32),
         )
-        panel.grid(color="#DDDDDD", linewidth=0.5)
+        panel.grid(color=INK, alpha=0.3, linewidth=0.5)
     panels[0].set_ylabel("nats lost per blank")
     panels[-1].legend(fontsize=7)
-    with rc_context({"svg.hashsalt": "unmask"}):
-        figure.savefig(place, metadata={"Date": None})
+    return figure
 
 
 def renew(place: Path, rows: Sequence[Row]) -> None:
@@ -541,17 +544,12 @@ def published(path: Path, about: Row, ways: Mapping[str, Sequence[float]]) -> It
 Few = dict[tuple[str, str], Fills]
 
 
-def blocks(
-    dev: Mapping[str, Fills], test: Mapping[str, Fills], few: Few | None = None
-) -> dict[str, list[str]]:
+def blocks(dev: Mapping[str, Fills], test: Mapping[str, Fills]) -> dict[str, list[str]]:
     counts = [f"{NAMES[c]} {dev[c].count} dev and {test[c].count} test" for c in test]
-    tables = {
+    return {
         "sentences": [f"Sentences: {', '.join(counts)}."],
         "equal passes": list(equal_table(dev, test)),
     }
-    if few is not None:
-        tables["models"] = list(models_table(of_models(few), ("entropy-bound",)))
-    return tables
 
 
 def of_models(few: Few) -> Few:
@@ -598,7 +596,7 @@ def page(folder: Path | None) -> None:
             renew(place, list(rows))
     dev, test = read(path)
     others = read_few(few)
-    write_blocks(PAGE, blocks(dev, test, others), whole_tables(dev, test, others))
+    write_blocks(PAGE, blocks(dev, test), whole_tables(dev, test, others))
     draw(test, PAGE.with_suffix(".svg"))
 
 

@@ -121,7 +121,7 @@ def test_the_page_is_what_its_rows_say() -> None:
     result = json.loads(path.with_name(parallel.RESULT).read_text("utf-8"))
     grids = referee.read(ROOT / referee.ROWS)
     tables = parallel_fills.whole_tables(dev, test, few) | default_rule.tables(rows)
-    files = marked_page.made(path, parallel_fills.blocks(dev, test, few), tables)
+    files = marked_page.made(path, parallel_fills.blocks(dev, test), tables)
     files |= marked_page.made(path, default_rule.blocks(rows, test["xsum"]))
     files |= marked_page.made(
         path, parallel.blocks(result), parallel.tables(result), parallel.TABLES

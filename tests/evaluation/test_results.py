@@ -115,6 +115,11 @@ def test_the_default_is_chosen_on_dev_and_judged_on_test() -> None:
     assert (
         f"none of {beyond_the_paper.compared(models, 'log-pool')} comparisons has another" in page
     )
+    rows = [line.split(" | ") for line in given[1]["what-J-predicts"][2:]]
+    for column, words in ((2, "between contiguous blanks"), (3, "")):
+        for kind, end in (("contiguous", words), ("random", "")):
+            found = sorted(row[column].split()[0] for row in rows if kind in row[0])
+            assert f"{found[0]} to {found[-1]} {end}".strip() in page
     judged = dict(_differences(given[1]["judgement"]))
     assert "behind by 0.038 [0.012, 0.066]" in page
     assert judged["english-distil", "SNLI", "Contiguous", "orders"] == "**+0.038 [+0.012, +0.066]**"

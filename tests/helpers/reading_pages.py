@@ -34,13 +34,17 @@ def notebook(page: Path) -> Any:
 
 def columns() -> dict[str, list[str]]:
     """The columns that commands write, as the reference lists them: the commands of each."""
-    rows = re.findall(
-        r"^\| `(.+?)` \| .+ \| (.+) \|$", text_of(DOCS / "reference" / "columns.md"), re.MULTILINE
-    )
-    names = [name for name, _ in rows]
-    assert len(names) > 80
-    assert names == sorted(set(names), key=str.lower), "in order, and each once"
-    return {name: commands.split(", ") for name, commands in rows}
+    page = text_of(DOCS / "reference" / "columns.md")
+    rows = re.findall(r"^\| (`.+?`) \| .+ \| (.+) \|$", page, re.MULTILINE)
+    names = [re.findall("`(.+?)`", cell) for cell, _ in rows]
+    every = [name for row in names for name in row]
+    assert len(every) == len(set(every)) > 80
+    assert [row[0] for row in names] == sorted((row[0] for row in names), key=str.lower)
+    return {
+        name: commands.split(", ")
+        for row, (_, commands) in zip(names, rows, strict=True)
+        for name in row
+    }
 
 
 def columns_of(command: str) -> set[str]:
