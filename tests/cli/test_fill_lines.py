@@ -109,7 +109,7 @@ BAD = [
     ('{"text": NaN}', "holds NaN or an infinite number"),
     ('{"text": "the [MASK].", "x": 1e999}', "holds NaN or an infinite number"),
     ("[" * 100_000, "is JSON that cannot be read"),
-    ({"text": 3}, "its field 'text' is a string, not 3"),
+    ({"text": 3}, "the row has 3 (int) under 'text', where a text should be"),
     ({}, "has no column 'text'; it has none at all"),
     ({"text": "\ud800"}, "half of a surrogate pair"),
     ({"text": ONE, "method": "hbc"}, "did you mean 'hcb'?"),

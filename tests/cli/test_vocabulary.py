@@ -63,7 +63,7 @@ def written(command: str) -> set[str]:
     kinds: dict[str, list[Any]] = {
         "fill": [FillKind()],
         "decode": [DecodeKind()],
-        "pairs": [PairsKind(constructions=("orders", "log-pool"))],
+        "pairs": [PairsKind(methods=("orders", "log-pool"))],
         "score": [
             ScoreKind(methods=("unmasking",), order="margin"),
             ScoreKind(words=True),

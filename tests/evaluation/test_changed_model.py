@@ -21,7 +21,7 @@ from unmask.cli import main
 from unmask.evaluation.kind import Evaluate
 from unmask.evaluation.run import read_run
 from unmask.jobs.model_source import check_model, identify
-from unmask.jobs.plan import ModelIdentity, canonical, model_changes, same_function
+from unmask.jobs.plan import FUNCTION, ModelIdentity, canonical, model_changes
 
 WORDS = ("cat", "dog", "man", "woman")
 TEXTS = [f"the {WORDS[i % 4]} sat on a {WORDS[i // 4 % 4]}" for i in range(16)]
@@ -188,8 +188,12 @@ def test_settings_that_one_version_alone_knows_are_passed_over() -> None:
 
 
 def test_runs_of_two_functions_are_not_averaged() -> None:
-    assert same_function(whole(), whole())
-    assert same_function(whole(), MODEL), "as far as it is known"
-    assert not same_function(whole(), whole(config={"heads": 4}))
-    assert not same_function(whole(), whole(tokenizer={"normalizer": "lower"}))
-    assert not same_function(whole(), replace(whole(), weights="e" * 64))
+    # as far as it is known
+    for same in (whole(), MODEL, whole(name="n")):
+        assert not list(model_changes(whole(), same, FUNCTION))
+    for other in (
+        whole(config={"heads": 4}),
+        whole(tokenizer={"normalizer": "lower"}),
+        whole(weights="e" * 64),
+    ):
+        assert list(model_changes(whole(), other, FUNCTION))

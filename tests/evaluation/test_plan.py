@@ -14,7 +14,7 @@ from unmask.evaluation.request import EvaluationRequest
 from unmask.evaluation.rows import LabelledMethod
 from unmask.evaluation.run import copy_run, read_run
 from unmask.jobs.model_source import ModelSource
-from unmask.jobs.plan import check_same, read_plan
+from unmask.jobs.plan import JobPlan
 from unmask.names import METHODS
 from unmask.records.corpora import CorpusSpec
 from unmask.settings import Settings, Sketch
@@ -38,7 +38,7 @@ def labelled(**options: dict[str, object]) -> tuple[LabelledMethod, ...]:
 )
 def test_a_plan_is_read_back_as_it_was(changes: dict[str, object]) -> None:
     plan = a_plan(a_kind(**changes))
-    stored = read_plan(plan.to_json(), "there")
+    stored = JobPlan.of_json(plan.to_json(), "there")
     assert stored.to_json() == plan.to_json()
     assert stored.digest == plan.digest
     assert (stored.digest == a_plan().digest) == (not changes)
@@ -57,7 +57,7 @@ def test_an_option_as_it_is_anyway_makes_no_other_construction() -> None:
 
 def test_a_label_is_that_of_the_plan_as_it_is_read_back() -> None:
     (found,) = labelled(hcb={"pivot": "the"})
-    stored = read_plan(a_plan(a_kind(constructions=(found,))).to_json(), "there")
+    stored = JobPlan.of_json(a_plan(a_kind(constructions=(found,))).to_json(), "there")
     (read,) = stored.options["constructions"]
     assert found.label == LabelledMethod(**read).label == "hcb(pivot=the)"
 
@@ -84,7 +84,7 @@ CHANGES = {
 def test_another_plan_is_refused_with_what_changed(name: str) -> None:
     other, said = CHANGES[name]
     with pytest.raises(StoreError, match="holds the rows of another job") as refused:
-        check_same(a_plan(), other, "it")
+        a_plan().check(other, "it")
     assert said in str(refused.value)
 
 
@@ -94,7 +94,7 @@ def test_many_changes_are_cut_short() -> None:
     )
     other = a_plan(kind, model=replace(MODEL, name="n", dtype="bfloat16"))
     with pytest.raises(StoreError, match=r"; and 1 more\. Give another output"):
-        check_same(a_plan(), other, "it")
+        a_plan().check(other, "it")
 
 
 @pytest.mark.parametrize(

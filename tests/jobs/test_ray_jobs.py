@@ -177,7 +177,7 @@ def test_a_driver_that_is_killed_goes_on(cluster, model, tmp_path, kind: str) ->
     again = [*command, "-o", f"{output}{'' if ending else '/'}", "--ray", address, "--workers", "1"]
     for count in (1, 5, 9):
         process = killable.start(again, tmp_path / "log")
-        while len(list(folder.glob("_part-*"))) < count:
+        while len(list(folder.glob("part-*"))) < count:
             time.sleep(0.05)
             assert process.is_alive(), (tmp_path / "log").read_text()
         time.sleep(draw.uniform(0, 0.1))

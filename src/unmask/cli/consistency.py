@@ -140,15 +140,14 @@ class ConsistencyCommand(many.RowsCommand):
 def read_consistency(place: str) -> "Consistency":
     """The rows that a folder of parts holds of a model; one that is not whole is a `StoreError`."""
     from unmask.errors import StoreError
-    from unmask.jobs.folder import stored_plan
     from unmask.jobs.parts import parts_of, rows_of
     from unmask.records import places
     from unmask.sequences.consistency.result import Consistency
 
-    folder, plan = places.shown(place), stored_plan(place)
-    if plan is None or plan.kind != "consistency":
+    folder, parts = places.shown(place), parts_of(place)
+    plan = parts.plan
+    if plan.kind != "consistency":
         raise StoreError(f"{folder} is not a folder that unmask consistency made")
-    parts = parts_of(place)
     if parts.missing:
         raise StoreError(
             f"{parts.missing:,} parts of {folder} are missing; repeat the command that began it"
@@ -161,4 +160,6 @@ def read_consistency(place: str) -> "Consistency":
         "input": [str(file[-1]) for file in plan.input],
         "software": sorted({str(receipt["software"]) for receipt in parts.receipts.values()}),
     }
-    return Consistency([row for table in parts.tables() for row in rows_of(table)], facts)
+    return Consistency(
+        [row for table in map(parts.table, parts.receipts) for row in rows_of(table)], facts
+    )

@@ -81,7 +81,7 @@ class DecodeCommand(many.RowsCommand):
         if not is_one or self.dry_run:
             return many.run(self, kind, rows, _TEXTS_AT_ONCE, default_format="jsonl")
         lm = self.running.load(self.model)
-        (fill,) = kind.fills(lm, [kind.item(lm, {"text": source.texts[0]})])
+        ((fill,),) = kind.run(lm, [kind.item(lm, {"text": source.texts[0]})])
         if self.json:
             print(options.as_json(lm, **fill))
             return 0

@@ -93,7 +93,7 @@ class DependenceCommand(many.RowsCommand):
         if not is_one:
             return many.run(self, kind, rows, _TEXTS_AT_ONCE)
         lm = self.running.load(self.model)
-        question = kind.question(lm, source.texts[0])
+        question = kind.item(lm, {"text": source.texts[0]})
         if self.figure is not None and self.tree:
             from unmask.plots.dependence import check_arcs
 

@@ -181,7 +181,7 @@ class FillCommand(many.RowsCommand):
         if self.dry_run:
             print(f"{', '.join(methods)}: the cost of words is not known before they are ranked")
             return
-        fills = {name: kind.ranked_words(lm, cloze, name) for name in methods}
+        fills = {name: kind.answer(lm, cloze, name)["fills"] for name in methods}
         if self.json:
             print(show.words_as_json(lm, cloze, fills, kind.piece_prior))
         else:

@@ -227,7 +227,7 @@ def _output(command: RowsCommand, rows: "InputRows", default_format: str | None)
 
 def _to_stream(command: RowsCommand, job: "Job", output: Output, keep: "Keep | None") -> "Counts":
     """To stdout, or to a pipe or a device, which gets its rows at once."""
-    from unmask.jobs.kinds import counted, has_none
+    from unmask.jobs.kinds import counted
     from unmask.jobs.running import stream
     from unmask.records.writing import written
 
@@ -242,7 +242,7 @@ def _to_stream(command: RowsCommand, job: "Job", output: Output, keep: "Keep | N
     with _opened(output.file) as file:
         for rows, counts in stream(job, source, False if command.quiet else None):
             held += rows
-            if has_none(counts, kind.methods):
+            if kind.must_answer and not counts["answers"]:
                 # what has not one number is not written
                 continue
             if output.format is None and keep is not None:
@@ -312,10 +312,11 @@ def _to_folder(
 
 def _check_any(kind: "Kind", counts: "Counts") -> None:
     """Raise where there is not one number; a shard may have no texts."""
-    from unmask.jobs.kinds import has_none
+    from unmask.jobs.kinds import worst
 
-    if counts["texts"] and has_none(counts, kind.methods):
-        raise UnmaskError(kind.all_failed_message(counts))
+    if kind.must_answer and counts["texts"] and not counts["answers"]:
+        texts = f"{kind.noun}s ({counts['texts']})"
+        raise UnmaskError(f"none of the {texts} can be {kind.verb}: {worst(counts)[1]}")
 
 
 def concluded(command: RowsCommand, kind: "Kind", counts: "Counts") -> int:

@@ -361,7 +361,7 @@ def check_no_run(option: str, place: str | None) -> None:
     """Raise where writing would destroy a part of a job's folder: its plan or its rows."""
     path = None if place is None else Path(place).resolve()
     for part in () if path is None else (path, *path.parents):
-        is_of_job = part.name.startswith(("_plan", "_lock-", "_part-", "_begun-", "part-"))
+        is_of_job = part.name.startswith(("_plan", "_lock-", "_part-", "part-"))
         if is_of_job and (part.parent / "_plan.json").is_file():
             raise UnmaskError(
                 f"{option} {quoted(place, limit=150)} belongs to the job "

@@ -71,7 +71,7 @@ class PairsCommand(many.RowsCommand):
         support: Any = self.estimation.support()
         return PairsKind(
             columns=self._named(),
-            constructions=tuple(methods),
+            methods=tuple(methods),
             support=support,
             model_name=options.model_name(self.model),
             prefix=self.prefix,

@@ -236,22 +236,22 @@ class ScoreCommand(many.RowsCommand):
 
 def _notes(kind: "ScoreKind", counts: "Counts") -> Iterator[str]:
     """The meaning of the numbers, and of how many texts or pairs each method has none, with why."""
+    unit = kind.shared(None)["unit"]
     if kind.is_pairs:
         yield (
-            f"log-ratios in {kind.unit}, above 0 where the first text of a pair wins; a tie counts "
+            f"log-ratios in {unit}, above 0 where the first text of a pair wins; a tie counts "
             "half; intervals are Wilson's, and for a mean over paradigms combined from theirs"
         )
     elif scores := [name for name in kind.methods if name not in ("unmasking", "elbo")]:
-        yield f"{', '.join(scores)}: in {kind.unit}; a score, not a log-probability"
+        yield f"{', '.join(scores)}: in {unit}; a score, not a log-probability"
     if kind.order is not None:
         of = "differences of log-probabilities, each" if kind.is_pairs else "the log-probability"
         yield (
-            f"unmasking, {kind.order}: in {kind.unit}; {of} of a text among all with equally many "
-            "tokens"
+            f"unmasking, {kind.order}: in {unit}; {of} of a text among all with equally many tokens"
         )
     if "elbo" in kind.methods:
         yield (
-            f"elbo: in {kind.unit}; an estimate from {kind.draws} random masks of the mean of the "
+            f"elbo: in {unit}; an estimate from {kind.draws} random masks of the mean of the "
             "log-probability over all orders of the tokens"
         )
     what, done = ("pairs", "compared") if kind.is_pairs else ("texts", "scored")

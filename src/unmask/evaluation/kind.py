@@ -9,14 +9,12 @@ from unmask.constructions.incompatibility import agreement
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.rows import COLUMNS, SKETCHED_VOCABULARY, LabelledMethod, ResultRow
 from unmask.evaluation.run import KIND
-from unmask.jobs.kinds import Counts, FailedRows, InputColumns, Kind, Work, counted, note
+from unmask.jobs.kinds import QUIET, InputColumns, Kind, Rows, Work
 from unmask.jobs.model_source import SOFTWARE
 from unmask.jobs.plan import sha256
-from unmask.jobs.worker import is_of_accelerator
 from unmask.joints.metrics import pair_errors, pair_metrics
 from unmask.language_model import LanguageModel
 from unmask.model.devices import device_name
-from unmask.printable import describe
 from unmask.queries.sketched import cost_of_sketch, joints_at, needs_sketch
 from unmask.settings import Settings, Sketch
 
@@ -42,10 +40,12 @@ class Evaluate(Kind):
     constructions: tuple[LabelledMethod, ...]
     support_size: int | None = None
     sketch: Sketch | None = None
-    settings: Settings = field(default_factory=lambda: Settings(progress=False, announce=False))
+    settings: Settings = field(default=QUIET)
 
     name, noun, verb = KIND, "example", "measured"
     row_seconds, runs_alone = 0.5, True
+    # the error of an example may be that of a machine
+    final = ()
     input_columns = InputColumns((), dropped=(EXAMPLE,))
     output_columns = COLUMNS
 
@@ -91,28 +91,13 @@ class Evaluate(Kind):
             cost = cost_of_sketch(self.sketch, shape, self.settings, length, count)
         return Work(cost.forward_passes, length, cost.at_most)
 
-    def run(self, lm: LanguageModel, items: Sequence[MaskedPair]) -> list[list[dict[str, Any]]]:
-        """One row per example and construction; of an example that fails, with the error."""
-        results = []
-        for example in items:
-            try:
-                rows = [*map(vars, self.measure(lm, example))]
-            except Exception as error:  # whatever it is belongs into the result rows
-                reason = describe(error)
-                if is_of_accelerator(reason):
-                    raise
-                failed = (ResultRow(**columns, reason=reason) for columns in self._columns(example))
-                rows = FailedRows(map(vars, failed))
-            results.append(rows)
-        return results
+    def run(self, lm: LanguageModel, items: Sequence[MaskedPair]) -> list[Rows]:
+        """One row per example and construction."""
+        return [[*map(vars, self.measure(lm, example))] for example in items]
 
-    def count(
-        self, rows: Sequence[Mapping[str, Any]], results: Sequence[Sequence[Mapping[str, Any]]]
-    ) -> Counts:
-        """The number of rows, and of those with an error."""
-        counts = counted(len(rows))
-        note(counts, KIND, [first["reason"] for first, *_ in results if first["reason"]])
-        return counts
+    def without(self, reason: str, item: Any = None) -> Rows:
+        """The rows of an example that failed, with the error."""
+        return [vars(ResultRow(**columns, reason=reason)) for columns in self._columns(item)]
 
     def measure(self, lm: LanguageModel, example: MaskedPair) -> list[ResultRow]:
         """One result row per construction."""

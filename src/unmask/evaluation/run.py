@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from unmask.durable import make_folder
 from unmask.errors import StoreError
 from unmask.evaluation.rows import COLUMNS, LabelledMethod, ResultRow
-from unmask.jobs.folder import Folder, stored_plan, write_plan
-from unmask.jobs.kinds import counted, note
-from unmask.jobs.parts import rows_of, table_of
+from unmask.jobs.folder import Shard, agree, stored_plan
+from unmask.jobs.kinds import counted
+from unmask.jobs.parts import parts_of, rows_of, table_of
 from unmask.jobs.plan import JobPlan
 from unmask.printable import quoted
 from unmask.records import places
@@ -91,18 +91,20 @@ def read_run(place: str | Path) -> EvaluationRun:
         >>> len(read_run("results").rows)
         1
     """
-    job = stored_plan(str(place))
-    if job is None or job.kind != KIND:
-        why = "it has no plan" if job is None else f"unmask {job.kind} made it"
+    parts = parts_of(str(place))
+    job, rows, damaged, seconds = parts.plan, list[ResultRow](), [], 0.0
+    if job.kind != KIND:
+        why = f"unmask {job.kind} made it"
         raise StoreError(f"{places.shown(str(place))} is not the folder of an evaluation: {why}")
-    folder, rows, damaged, seconds = Folder(str(place), job.digest), list[ResultRow](), [], 0.0
     try:
-        for number, receipt in folder.receipts().items():
-            if receipt is None:
-                damaged.append(Path(folder.part(number)).name)
-            else:
-                rows += (ResultRow(**row) for row in rows_of(folder.table(number, receipt)))
-                seconds += receipt["seconds"]
+        for number, receipt in parts.receipts.items():
+            try:
+                table = parts.table(number)
+            except StoreError:
+                damaged.append(Path(parts.folder.path(number)).name)
+                continue
+            rows += (ResultRow(**row) for row in rows_of(table))
+            seconds += receipt["seconds"]
         labels = [LabelledMethod(**method).label for method in job.options["constructions"]]
         order = {label: index for index, label in enumerate(labels)}
         rows.sort(key=lambda row: (row.mask, row.example_id, order[row.construction]))
@@ -127,11 +129,12 @@ def copy_run(run: EvaluationRun, folder: str | Path) -> None:
         for row in run.rows
     ]
     counts = counted(len({row.example_id for row in rows}))
-    note(counts, KIND, {row.example_id: row.reason for row in rows if row.reason}.values())
+    if reasons := {row.example_id: row.reason for row in rows if row.reason}:
+        example = next(iter(reasons.values()))
+        counts["without"] = {KIND: {"count": len(reasons), "example": example}}
     software = "; ".join(run.values("software"))
     facts = {"counts": counts, "seconds": round(run.seconds, 3), "software": software}
     plan = replace(run.job, rows_per_unit=run.draw["count"], units=1)
     make_folder(Path(place))
-    write_plan(place, plan)
     table = table_of([*map(vars, rows)], COLUMNS)
-    Folder(place, plan.digest).write(0, table, facts)
+    agree(place, plan, Shard()).write(0, table, facts)

@@ -80,6 +80,8 @@ def identify(lm: LanguageModel, *, name: str, dtype: str) -> ModelIdentity:
         weights.update(f"{weight_name} {weight.dtype} {tuple(weight.shape)}\n".encode())
         flat = weight.detach().cpu().contiguous().reshape(-1)
         weights.update(flat.view(torch.uint8).numpy())
+    config: Any = getattr(module, "config", None)
+    settings = config.to_json_string(use_diff=False) if hasattr(config, "to_json_string") else "{}"
     return ModelIdentity(
         name=name,
         revision=lm.revision,
@@ -87,17 +89,11 @@ def identify(lm: LanguageModel, *, name: str, dtype: str) -> ModelIdentity:
         # over the tokens in the order of their ids
         vocabulary=sha256(list(lm.support().names)),
         dtype=dtype,
-        config=_settings(getattr(module, "config", None)),
+        # heads, activation, epsilons, windows, defaults among them; a plan holds no infinities as
+        # numbers, and some configurations have one
+        config=_brief(json.loads(settings, parse_constant=str), _NOT_OF_THE_FUNCTION),
         tokenizer=_tokenizer(lm),
     )
-
-
-def _settings(config: Any) -> dict[str, Any]:
-    """A model's settings (heads, activation, epsilons, windows), defaults among them."""
-    if not hasattr(config, "to_json_string"):
-        return {}
-    settings: dict[str, Any] = _brief(_json(config.to_json_string(use_diff=False)), of_config=True)
-    return settings
 
 
 def _tokenizer(lm: LanguageModel) -> dict[str, Any]:
@@ -106,47 +102,36 @@ def _tokenizer(lm: LanguageModel) -> dict[str, Any]:
     The tokens of a sample show what no setting names. Texts that are too long are refused.
     """
     tokenizer: Any = lm.tokenizer
-    sample = f"{_SAMPLE} {tokenizer.mask_token}"
-    special = {
+    sample = tokenizer(f"{_SAMPLE} {tokenizer.mask_token}", verbose=False)["input_ids"]
+    special: Mapping[str, Any] = getattr(tokenizer, "special_tokens_map", {})
+    settings = {
         "max_length": lm.max_length,
-        "sample": _brief([int(token) for token in tokenizer(sample, verbose=False)["input_ids"]]),
+        "sample": _brief([int(token) for token in sample]),
         "mask_id": lm.model.mask_id,
         "shift": bool(first_blank(lm.model)),
         "time": getattr(lm.model, "time", None),
         "special_ids": sorted(lm.model.special_ids),
-        "special_tokens": {
-            role: str(token)
-            for role, token in getattr(tokenizer, "special_tokens_map", {}).items()
-            if isinstance(token, str)
-        },
+        "special_tokens": {role: str(t) for role, t in special.items() if isinstance(t, str)},
     }
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     if not hasattr(backend, "to_str"):
         arguments = getattr(tokenizer, "init_kwargs", {})
         plain = {name: v for name, v in arguments.items() if isinstance(v, bool | int | float)}
-        return {**special, "given": _brief(plain, of_config=True)}
-    parts = _json(backend.to_str())
+        return {**settings, "given": _brief(plain, _NOT_OF_THE_FUNCTION)}
+    parts = json.loads(backend.to_str(), parse_constant=str)
     if "merges" in parts["model"]:
         # versions write a merge as a text or as a pair
         merges = parts["model"]["merges"]
         parts["model"]["merges"] = [m if isinstance(m, str) else " ".join(m) for m in merges]
-    return {**special, **{name: _brief(parts.get(name)) for name in _TOKENIZING}}
+    return {**settings, **{name: _brief(parts.get(name)) for name in _TOKENIZING}}
 
 
-def _json(text: str) -> Any:
-    # a plan holds no infinities as numbers, and some configurations have one
-    return json.loads(text, parse_constant=str)
-
-
-def _brief(value: Any, *, of_config: bool = False) -> Any:
+def _brief(value: Any, left_out: set[str] | None = None) -> Any:
     """The value, or its hash where it is long; names of parts stay.
 
-    Of a configuration only the settings that change the function.
+    Of a configuration some names are left out, and it is never a hash as a whole.
     """
-    if isinstance(value, Mapping) and (of_config or len(value) <= _LONGEST // 10):
-        return {
-            name: _brief(inner, of_config=of_config)
-            for name, inner in value.items()
-            if not of_config or not (name in _NOT_OF_THE_FUNCTION or name.startswith("_"))
-        }
+    if isinstance(value, Mapping) and (left_out is not None or len(value) <= _LONGEST // 10):
+        names = [n for n in value if left_out is None or not (n in left_out or n.startswith("_"))]
+        return {name: _brief(value[name], left_out) for name in names}
     return value if len(json.dumps(value)) <= _LONGEST else sha256([value])

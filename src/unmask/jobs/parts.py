@@ -15,6 +15,7 @@ from unmask.durable import explained, replacing
 from unmask.errors import StoreError
 from unmask.jobs.folder import Folder, Receipt, stored_plan
 from unmask.jobs.kinds import Kind
+from unmask.jobs.plan import JobPlan
 from unmask.records import places
 from unmask.records.files import RowBatch
 from unmask.records.rows import Row
@@ -38,9 +39,8 @@ def part_table(batch: RowBatch, results: Sequence[Sequence[Row]], kind: Kind) ->
     """All columns of the input beside the results: an input row is repeated for each result row."""
     import pyarrow as pa
 
-    types = kind.output_columns
-    dropped = {*kind.input_columns.dropped, *types}
-    names = [name for name in batch.columns if name not in dropped]
+    types, dropped = kind.output_columns, kind.input_columns.dropped
+    names = [name for name in batch.columns if name not in {*dropped, *types}]
     columns = {name: _column(batch, name) for name in names}
     as_json = [name for name, (_, is_json) in columns.items() if is_json]
     as_json += [name for name, of in types.items() if of == "json"]
@@ -49,23 +49,26 @@ def part_table(batch: RowBatch, results: Sequence[Sequence[Row]], kind: Kind) ->
     for start in range(0, len(answers) or 1, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
         repeated = _array(numbers[part], "int64")
-        table = table_of(answers[part], types)
+        table = table_of(answers[part], types, kind.prefix)
         arrays = [*(array.take(repeated) for array, _ in columns.values()), *table.columns]
         tables.append(pa.table(arrays, names=[*names, *types]))
     absent: dict[str, list[int]] = {}
     for place, number in enumerate(numbers if batch.table is None else ()):
-        if len(row := batch.rows[number]) < len(batch.columns):
-            for name in (name for name in names if name not in row):
+        for name in names:
+            if name not in batch.rows[number]:
                 absent.setdefault(name, []).append(place)
     facts = json.dumps({_INPUT: names, _JSON: as_json, _ABSENT: absent})
     return pa.concat_tables(tables).replace_schema_metadata({_FACTS: facts})
 
 
-def table_of(rows: Sequence[Row], types: Mapping[str, str]) -> "pyarrow.Table":
-    """Result rows as a table, with columns of these types."""
+def table_of(rows: Sequence[Row], types: Mapping[str, str], prefix: str = "") -> "pyarrow.Table":
+    """Result rows, which are without a prefix, as a table with columns of these types."""
     import pyarrow as pa
 
-    columns = [_array([row.get(name) for row in rows], of) for name, of in types.items()]
+    columns = [
+        _array([row.get(name.removeprefix(prefix)) for row in rows], of)
+        for name, of in types.items()
+    ]
     return pa.table(columns, names=list(types))
 
 
@@ -76,12 +79,12 @@ def _column(batch: RowBatch, name: str) -> tuple[Any, bool]:
     if batch.table is not None:
         return batch.table.column(name), False
     values = [row.get(name) for row in batch.rows]
-    types = {type(value) for value in values if value is not None}
+    types = {_NAMES.get(type(value), "json") for value in values if value is not None}
     try:
         if not types:
             return pa.nulls(len(values)), False
-        if len(types) == 1 and (of := _NAMES.get(types.pop())):
-            return _array(values, of), False
+        if len(types) == 1 and "json" not in types:
+            return _array(values, types.pop()), False
     except (UnicodeEncodeError, pa.ArrowInvalid):
         # half of a surrogate pair, or a number of more than 64 bits
         pass
@@ -95,29 +98,24 @@ def _array(values: Sequence[Any], of: str) -> Any:
     """
     import pyarrow as pa
 
-    if of.startswith("list<"):
-        return pa.array(values, _list_type(of))
+    *lists, inner = of.rstrip(">").split("<")
+    if lists:
+        nested = pa.type_for_alias(inner)
+        for _ in lists:
+            nested = pa.list_(nested)
+        return pa.array(values, nested)
     texts = pa.lib.StringBuilder()
     is_text = of == "string"
     texts.append_values([v if v is None or is_text else json.dumps(v) for v in values])
     return texts.finish().cast("string" if of == "json" else of)
 
 
-def _list_type(name: str) -> Any:
-    """The type `list<int32>`, which is not an alias that Arrow knows."""
-    import pyarrow as pa
-
-    inner = name[len("list<") : -1]
-    return pa.list_(_list_type(inner) if inner.startswith("list<") else pa.type_for_alias(inner))
-
-
 def rows_of(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
     """The rows of a part, with the values that they had before."""
-    facts = _facts(table.schema)
+    facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    for name in facts.get(_JSON, ()):
-        if name in columns:
-            columns[name] = [None if v is None else json.loads(v) for v in columns[name]]
+    for name in columns.keys() & facts.get(_JSON, ()):
+        columns[name] = [None if v is None else json.loads(v) for v in columns[name]]
     absent = {name: set(numbers) for name, numbers in facts.get(_ABSENT, {}).items()}
     for number, values in enumerate(zip(*columns.values(), strict=True)):
         row = dict(zip(columns, values, strict=True))
@@ -127,24 +125,24 @@ def rows_of(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _facts(schema: Any) -> Mapping[str, Any]:
-    facts: Mapping[str, Any] = json.loads((schema.metadata or {}).get(_FACTS, b"{}"))
-    return facts
-
-
 # --- all units -----------------------------------------------------------------------------------
 
 
 class Parts(NamedTuple):
-    """The units of a folder that are done, and how many are not."""
+    """A job's folder: its plan, and the receipts of the units that are done."""
 
+    plan: JobPlan
     folder: Folder
     receipts: dict[int, Receipt]
-    missing: int
 
-    def tables(self) -> Iterator[Any]:
-        """The rows of each part, in the order of the units; each is verified."""
-        return map(self.folder.table, self.receipts, self.receipts.values())
+    @property
+    def missing(self) -> int:
+        """The number of units that are not done."""
+        return self.plan.units - len(self.receipts)
+
+    def table(self, number: int) -> "pyarrow.Table":
+        """The rows of a part; a damaged one is a `StoreError`."""
+        return self.folder.table(number, self.receipts[number])
 
 
 class Merged(NamedTuple):
@@ -155,15 +153,13 @@ class Merged(NamedTuple):
 
 
 def parts_of(place: str) -> Parts:
-    """The parts of a job's folder; a damaged one is a `StoreError` when it is read."""
+    """The parts of a job's folder, none of which is read yet."""
     plan = stored_plan(place)
     if plan is None:
         raise StoreError(f"{places.shown(place)} is not the folder of a job: it has no plan")
     folder = Folder(place, plan.digest)
-    numbers = sorted(folder.numbers("part"))
-    each = zip(numbers, places.in_parallel(folder.receipt, numbers), strict=True)
-    receipts = {number: receipt for number, receipt in each if receipt is not None}
-    return Parts(folder, receipts, plan.units - len(receipts))
+    done = {number: r for number, r in folder.receipts().items() if "begun" not in r}
+    return Parts(plan, folder, done)
 
 
 def merge(place: str, output: Path, format: str) -> Merged:
@@ -178,16 +174,16 @@ def merge(place: str, output: Path, format: str) -> Merged:
     with explained(output), replacing(output) as unfinished:
         if format == "parquet":
             with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
-                for table in parts.tables():
+                for table in map(parts.table, parts.receipts):
                     columns = [_as_type(table, field) for field in schema]
                     writer.write_table(pa.table(columns, schema=schema))
                     rows += table.num_rows
-        else:
-            with unfinished.open("w", encoding="utf-8", newline="") as file:
-                for number, table in enumerate(parts.tables()):
-                    part = [*rows_of(table)]
-                    file.write(written(part, schema.names, format, header=number == 0))
-                    rows += table.num_rows
+            return Merged(rows, parts.missing)
+        with unfinished.open("w", encoding="utf-8", newline="") as file:
+            for number, table in enumerate(map(parts.table, parts.receipts)):
+                part = [*rows_of(table)]
+                file.write(written(part, schema.names, format, header=number == 0))
+                rows += table.num_rows
     return Merged(rows, parts.missing)
 
 
@@ -195,27 +191,31 @@ def _schema(parts: Parts) -> Any:
     """All columns of all parts, the input's first; one that has several types becomes text."""
     import pyarrow as pa
 
-    types, of_input = dict[str, Any](), dict[str, None]()
+    types, of_input = dict[str, set[Any]](), dict[str, None]()
 
     def schema_of(number: int) -> Any:
-        return parts.folder.table(number, parts.receipts[number]).schema
+        return parts.table(number).schema
 
     for schema in places.in_parallel(schema_of, parts.receipts):
-        of_input.update(dict.fromkeys(_facts(schema).get(_INPUT, ())))
+        facts = json.loads((schema.metadata or {}).get(_FACTS, b"{}"))
+        of_input.update(dict.fromkeys(facts.get(_INPUT, ())))
         for name, of in zip(schema.names, schema.types, strict=True):
-            other = types.get(name, of)
-            is_one = other in (of, pa.null()) or of == pa.null()
-            types[name] = (of if other == pa.null() else other) if is_one else pa.string()
-    return pa.schema([(name, types[name]) for name in dict.fromkeys([*of_input, *types])])
+            types.setdefault(name, set()).update({of} - {pa.null()})
+    return pa.schema(
+        (name, pa.string() if len(types[name]) > 1 else next(iter(types[name]), pa.null()))
+        for name in dict.fromkeys([*of_input, *types])
+    )
 
 
 def _as_type(table: Any, field: Any) -> Any:
+    """A column of a part with its type in the file; of several types as texts."""
     import pyarrow as pa
 
     column = table.column(field.name) if field.name in table.column_names else pa.nulls(0)
     if column.type == pa.null():
         return pa.nulls(table.num_rows, field.type)
-    is_json = field.name in _facts(table.schema).get(_JSON, ())
+    facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
+    is_json = field.name in facts.get(_JSON, ())
     if column.type == field.type and not is_json:
         return column
     values = [json.loads(v) if is_json and v else v for v in column.to_pylist()]

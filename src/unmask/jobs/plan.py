@@ -1,9 +1,9 @@
-"""The plan of a job, as a value: all that determines its rows, and nothing about where it runs."""
+"""The plan of a job: all that determines its rows, and nothing about where it runs."""
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from unmask.errors import StoreError
@@ -28,8 +28,7 @@ class ModelIdentity:
     """A model wherever it lies: its name in tables, and whatever decides what it computes.
 
     `weights` and `vocabulary` are hashes; `config` and `tokenizer` are settings without names,
-    paths and versions; None in runs that did not keep them. Of settings those are compared that
-    both models have: versions of libraries add others.
+    paths and versions; None in runs that did not keep them.
     """
 
     name: str
@@ -39,6 +38,12 @@ class ModelIdentity:
     dtype: str
     config: Mapping[str, Any] | None = None
     tokenizer: Mapping[str, Any] | None = None
+
+
+# another commit with the same content is the same model
+IDENTITY = tuple(field.name for field in fields(ModelIdentity) if field.name != "revision")
+# the part of an identity that decides what is computed
+FUNCTION = ("config", "tokenizer", "weights")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +63,16 @@ class JobPlan:
     units: int
     software: str
 
-    @property
-    def digest(self) -> str:
-        """The name of the plan in everything that it leaves."""
-        return sha256([self.to_dict()])
+    @classmethod
+    def of_json(cls, text: str, where: str) -> "JobPlan":
+        """Read back what `to_json` wrote; anything else is a `StoreError`."""
+        try:
+            values = json.loads(text)
+            if values.pop("format") != FORMAT:
+                raise ValueError("another version of unmask wrote it")
+            return cls(**{**values, "model": ModelIdentity(**values["model"])})
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise StoreError(f"{where} is not the plan of a job: {quoted(str(error))}") from None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -71,33 +82,26 @@ class JobPlan:
         """The same text for the same plan."""
         return canonical(self.to_dict())
 
+    @property
+    def digest(self) -> str:
+        """The name of the plan in everything that it leaves."""
+        return sha256([self.to_dict()])
 
-def read_plan(text: str, shown: str) -> JobPlan:
-    """Read back what `to_json` wrote; anything else is a `StoreError`."""
-    try:
-        values = json.loads(text)
-        if values.pop("format") != FORMAT:
-            raise ValueError("another version of unmask wrote it")
-        return JobPlan(**{**values, "model": ModelIdentity(**values["model"])})
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StoreError(f"{shown} is not the plan of a job: {quoted(str(error))}") from None
-
-
-def check_same(stored: JobPlan, wanted: JobPlan, shown: str) -> None:
-    """Reject a plan that is not the stored one, and name the differences."""
-    there, here = ({**plan.to_dict(), "model": None, "input": None} for plan in (stored, wanted))
-    changes = [
-        *changes_between(there, here),
-        *_input_changes(stored.input, wanted.input),
-        *model_changes(stored.model, wanted.model),
-    ]
-    if changes:
-        more = len(changes) - _SHOWN_CHANGES
-        listed = "; ".join(changes[:_SHOWN_CHANGES]) + (f"; and {more} more" if more > 0 else "")
-        raise StoreError(
-            f"{shown} holds the rows of another job: {listed}. Give another output, or request"
-            " the same again"
-        )
+    def check(self, wanted: "JobPlan", where: str) -> None:
+        """Reject another plan for the place of this one, and name the differences."""
+        there, here = ({**p.to_dict(), "model": None, "input": None} for p in (self, wanted))
+        changes = [
+            *changes_between(there, here),
+            *_input_changes(self.input, wanted.input),
+            *model_changes(self.model, wanted.model),
+        ]
+        if changes:
+            more = len(changes) - _SHOWN_CHANGES
+            listed = "; ".join(changes[:_SHOWN_CHANGES]) + f"; and {more} more" * (more > 0)
+            raise StoreError(
+                f"{where} holds the rows of another job: {listed}. Give another output, or request"
+                " the same again"
+            )
 
 
 def changes_between(
@@ -110,14 +114,13 @@ def changes_between(
             inner = f"{path}.{name}" if path else name
             yield from changes_between(stored.get(name), wanted.get(name), inner, common=common)
     elif canonical(stored) != canonical(wanted):
-        there, here = map(_brief, (stored, wanted))
+        there, here = (
+            value[:_DIGEST_SHOWN]
+            if isinstance(value, str) and len(value) == 64
+            else quoted(value if isinstance(value, str) else canonical(value), limit=80)
+            for value in (stored, wanted)
+        )
         yield f"{path} is {there} there, {here} here"
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, str) and len(value) == 64:
-        return value[:_DIGEST_SHOWN]
-    return quoted(value if isinstance(value, str) else canonical(value), limit=80)
 
 
 def _input_changes(stored: Sequence[list[Any]], wanted: Sequence[list[Any]]) -> Iterator[str]:
@@ -134,20 +137,15 @@ def _input_changes(stored: Sequence[list[Any]], wanted: Sequence[list[Any]]) -> 
         yield "the files of the input are in another order, or some more than once"
 
 
-def model_changes(stored: ModelIdentity, here: ModelIdentity) -> Iterator[str]:
-    """Sentences about what makes a model another one than the stored one."""
-    return changes_between(_known(stored), _known(here), "model", common=True)
+def model_changes(
+    stored: ModelIdentity, here: ModelIdentity, names: Sequence[str] = IDENTITY
+) -> Iterator[str]:
+    """Sentences about what makes a model another one than the stored one.
 
-
-def same_function(first: ModelIdentity, second: ModelIdentity) -> bool:
-    """True if two models compute the same, as far as both are known."""
-    names = ("config", "tokenizer", "weights")
-    here, there = (
-        {n: v for n, v in _known(model).items() if n in names} for model in (first, second)
+    Settings are compared as far as both models have them: versions of libraries add others.
+    """
+    first, second = (
+        {name: value for name in names if (value := getattr(model, name)) is not None}
+        for model in (stored, here)
     )
-    return not list(changes_between(here, there, common=True))
-
-
-def _known(model: ModelIdentity) -> dict[str, Any]:
-    # another commit with the same content is the same model
-    return {n: v for n, v in vars(model).items() if v is not None and n != "revision"}
+    return changes_between(first, second, "model", common=True)

@@ -1,7 +1,7 @@
 """A job from its first unit to its last: here, in a loop, or on a cluster."""
 
-import io
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,7 +19,7 @@ from unmask.jobs.plan import JobPlan
 from unmask.jobs.worker import Outcome, Worker
 from unmask.language_model import LanguageModel
 from unmask.printable import printable
-from unmask.progress import Bar, DrawnBar, HiddenBar, bar
+from unmask.progress import bar
 from unmask.records import places
 from unmask.records.files import InputRows, RowBatch, Source, Unit
 
@@ -69,15 +69,14 @@ class Job:
             size = stored.rows_per_unit
         if size is not None:
             return self.input.cut(size)
-        size = rows_per_unit(self.kind, self.lm, self.input.sample)
+        size = rows_per_unit(Worker(self.lm, self.kind), self.input.sample)
         return self.input.cut(size, at_least=self.shard.count, at_most=MOST_UNITS)
 
     def announce(self, left: Sequence[Unit], rows: int | None, say: Say, *, is_dry: bool) -> None:
         """Tell what units take: before a run only if it is long."""
         # an input that cannot be read says so when it is its turn
         with suppress(UnmaskError):
-            line = estimate(self.kind, self.lm, left, rows, is_dry=is_dry)
-            if line is not None:
+            if line := estimate(Worker(self.lm, self.kind), left, rows, is_dry=is_dry):
                 say(line)
 
     def check(self, counts: Counts) -> None:
@@ -97,27 +96,14 @@ class Result:
     done: int = 0
     counts: Counts = field(default_factory=counted)
     errors: list[str] = field(default_factory=list)
-    failed_in_a_row: int = 0
-    # units that failed in an earlier run keep no others from being tried
-    tried: set[int] = field(default_factory=set)
 
     def add(self, outcome: Outcome) -> None:
-        """Count a unit; raises where too many in a row have no row that did not fail."""
+        """Count a unit."""
         if outcome.error is not None:
             self.errors.append(outcome.error)
-            return
-        self.done += 1
-        add(self.counts, outcome.counts)
-        if outcome.counts["failed"] < max(1, outcome.counts["texts"]):
-            self.failed_in_a_row = 0
-            return
-        self.failed_in_a_row += outcome.unit not in self.tried
-        if self.failed_in_a_row == MOST_FAILURES:
-            raise UnmaskError(
-                f"{MOST_FAILURES} units failed in a row, the last with: "
-                f"{worst(outcome.counts)[1]}. What was finished is kept; fix the cause and start "
-                "again"
-            )
+        else:
+            self.done += 1
+            add(self.counts, outcome.counts)
 
     def failures(self) -> str:
         """The number of units that failed, and an example of why."""
@@ -141,7 +127,7 @@ def run_job(
     Units with rows that ended in an unexpected error are computed again, after all others.
     `announce` gets what a long run takes; not of a cluster, which has other speeds.
     """
-    source, shard = job.cut(output), job.shard
+    source, shard, noun = job.cut(output), job.shard, job.kind.noun
     plan = JobPlan(
         kind=job.kind.name,
         options=job.kind.options(),
@@ -154,7 +140,7 @@ def run_job(
     with held(output, shard):
         folder = agree(output, plan, shard)
         result = Result(plan, len(range(shard.index, plan.units, shard.count)))
-        left = _left(folder, source, shard, result, say)
+        left, tried = _left(folder, source, shard, result, say)
         rows = None if source.rows is None else source.rows * len(left) // max(1, plan.units)
         if workers is not None:
             outcomes = workers.run(job.kind, plan, folder, left)
@@ -164,45 +150,62 @@ def run_job(
             worker = Worker(job.lm, job.kind)
             read = _read_ahead(worker, left)
             outcomes = (worker.do(unit, rows.result, folder) for unit, rows in read)
-        drawn = _progress_bar(job, rows, result, progress if len(left) > 1 else False)
+        wanted, failed, told = progress if len(left) > 1 else False, 0, time.monotonic()
+        drawn = bar(f"{noun}s", unit=noun, total=rows, shown=wanted)
         with closing(outcomes), drawn as progress_bar:
             try:
                 for outcome in outcomes:
                     result.add(outcome)
                     job.check(outcome.counts)
-                    without, failed = worst(result.counts)[0], len(result.errors)
-                    problems = f"{without:,} without a number" * bool(without)
-                    problems += f" {failed:,} units failed" * bool(failed)
-                    progress_bar.set_postfix_str(problems, refresh=False)
+                    is_lost = outcome.counts["failed"] >= max(1, outcome.counts["texts"])
+                    # units that failed in an earlier run keep no others from being tried
+                    failed = failed + (outcome.unit not in tried) if is_lost else 0
+                    if failed == MOST_FAILURES:
+                        raise UnmaskError(
+                            f"{failed} units failed in a row, the last with: "
+                            f"{worst(outcome.counts)[1]}. What was finished is kept; fix the cause "
+                            "and start again"
+                        )
                     progress_bar.update(outcome.counts["texts"])
+                    if wanted is None and time.monotonic() - told >= SECONDS_PER_LINE:
+                        told, counted_rows = time.monotonic(), f"{progress_bar.n:,.0f}"
+                        if not (sys.stderr and sys.stderr.isatty()):
+                            of = "" if rows is None else f" of {rows:,}"
+                            say(f"{counted_rows}{of} {noun}s done")
             except (KeyboardInterrupt, SystemExit) as error:
                 if texts := result.counts["texts"]:
-                    saved = f"{texts:,} {job.kind.noun}s are saved in {places.shown(output)}"
+                    saved = f"{texts:,} {noun}s are saved in {places.shown(output)}"
                     error.add_note(f"{saved}; repeat the command to go on")
                 raise
         return result
 
 
-def _left(folder: Folder, source: Source, shard: Shard, result: Result, say: Say) -> list[Unit]:
-    """The units of a shard that are not done; those that failed before come last."""
-    done, damaged = dict[int, Counts](), list[int]()
-    for number, receipt in folder.receipts(shard).items():
-        if receipt is None:
-            damaged.append(number)
-        elif receipt["counts"]["failed"]:
-            result.tried.add(number)
-        else:
-            done[number] = receipt["counts"]
-            result.add(Outcome(number, receipt["counts"]))
-    if damaged:
-        say(f"{len(damaged):,} parts are damaged, and are computed again")
-    for number in [*damaged, *result.tried]:
+def _left(
+    folder: Folder, source: Source, shard: Shard, result: Result, say: Say
+) -> tuple[list[Unit], set[int]]:
+    """The units of a shard that are not done, last those that failed before; and these."""
+    units = list(source.units)[shard.index :: shard.count]
+    receipts, failed, damaged = folder.receipts(), set[int](), 0
+
+    def is_whole(number: int) -> bool:
+        return folder.content(number, receipts[number]) is not None
+
+    begun = [n for n in receipts if "begun" not in receipts[n] and n % shard.count == shard.index]
+    done = set[int]()
+    for number, whole in zip(begun, places.in_parallel(is_whole, begun), strict=True):
+        counts = receipts[number].get("counts", {})
+        if whole and not counts["failed"]:
+            done.add(number)
+            result.add(Outcome(number, counts))
+            continue
         folder.forget(number)
-    for number in folder.numbers("begun") & done.keys():
-        # its process wrote the receipt, and ended before it could remove the note
-        folder.end(number)
-    left = [unit for unit in source.units if unit.number in shard and unit.number not in done]
-    return sorted(left, key=lambda unit: unit.number in result.tried)
+        if whole:
+            failed.add(number)
+        damaged += not whole
+    if damaged:
+        say(f"{damaged:,} parts are damaged, and are computed again")
+    left = [unit for unit in units if unit.number not in done]
+    return sorted(left, key=lambda unit: unit.number in failed), failed
 
 
 def _read_ahead(
@@ -228,37 +231,11 @@ def stream(
         read = (worker.read(unit) for unit in source.units)
     else:
         read = (rows.result() for _, rows in _read_ahead(worker, source.units))
-    bar_wanted = False if source.unit_count == 1 else progress
-    with bar(f"{noun}s", unit=noun, total=source.rows, shown=bar_wanted) as drawn:
+    wanted = False if source.unit_count == 1 else progress
+    with bar(f"{noun}s", unit=noun, total=source.rows, shown=wanted) as drawn:
         for batch, items in read:
             table, more = worker.answers(batch, items)
             add(counts, more)
             yield [*rows_of(table)], counts
             job.check(more)
             drawn.update(more["texts"])
-
-
-def _progress_bar(job: Job, left: int | None, result: Result, wanted: bool | None) -> Bar:
-    """A bar on stderr with rate and time left; where that is no terminal, a line now and then."""
-    if wanted is False:
-        return HiddenBar(left)
-    done = result.counts["texts"]
-    watched = sys.stderr is not None and sys.stderr.isatty()
-    return DrawnBar(
-        total=None if left is None else left + done,
-        initial=done,
-        desc=f"shard {job.shard}" if job.shard.count > 1 else None,
-        unit=f" {job.kind.noun}s",
-        mininterval=0.1 if watched else SECONDS_PER_LINE,
-        smoothing=0.05,
-        file=sys.stderr if watched else _Lines(),
-    )
-
-
-class _Lines(io.StringIO):
-    """A stream that keeps a bar, which is drawn over and over, as lines for a log."""
-
-    def write(self, text: str) -> int:
-        if line := text.strip():
-            print(line, file=sys.stderr, flush=True)
-        return len(text)

@@ -5,9 +5,9 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unmask.errors import CorpusError, UnmaskError, UnmaskWarning
+from unmask.errors import CorpusError, UnmaskWarning
 from unmask.jobs.folder import MOST_DEATHS, Folder
-from unmask.jobs.kinds import Counts, FailedRows, Kind, Reason, counted
+from unmask.jobs.kinds import Counts, Kind, Reason, Rows, add, counted
 from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.model_source import SOFTWARE, ModelSource
 from unmask.jobs.parts import part_table
@@ -57,63 +57,80 @@ class Worker:
             if name not in table.column_names:
                 raise ValueError(f"the data set has no column {name!r}")
         batch = RowBatch.of_table(table, (*required, *optional), [None] * table.num_rows)
-        return self.answers(batch, self._items(batch))[0]
+        return self.answers(batch, self.items(batch))[0]
 
     def read(self, unit: Unit) -> tuple[RowBatch, list[Any]]:
         """The rows of a unit, and what the model is run on for each; it does not run."""
         try:
             required, optional, _ = self.kind.input_columns
             batch = read_unit(unit, required, optional)
-            return batch, self._items(batch)
+            return batch, self.items(batch)
         except CorpusError:
             raise
         except Exception as error:  # a unit that fails says why, and the others go on
             raise CorpusError(describe(error)) from error
 
-    def _items(self, batch: RowBatch) -> list[Any]:
-        reasons = list(batch.reasons)
-        if clash(batch.columns, self.kind):
-            # of JSON lines each may have other columns
-            each = (batch.columns if batch.table else row for row in batch.rows)
-            lost = [clash(names, self.kind) for names in each]
-            reasons = [why or other for why, other in zip(reasons, lost, strict=True)]
+    def items(self, batch: RowBatch) -> list[Any]:
+        """The item of each row, or the reason why there is none."""
+        names, reasons = batch.columns, list(batch.reasons)
+        is_lost, texts = clash(names, self.kind) is not None, self.kind.input_columns.required
+        for place, row in enumerate(batch.rows):
+            if is_lost and reasons[place] is None:
+                # of JSON lines each may have other columns
+                reasons[place] = clash(names if batch.table else row, self.kind)
+            for name in texts if reasons[place] is None else ():
+                value = row.get(name)
+                if not (value is None or isinstance(value, str)):
+                    reasons[place] = (
+                        f"the row has {quoted(value)} ({type(value).__name__}) under "
+                        f"{quoted(name)}, where a text should be; name a column that holds strings"
+                    )
         good = [row for row, why in zip(batch.rows, reasons, strict=True) if why is None]
         read = iter(self.kind.read(self.lm, good))
         return [next(read) if why is None else Reason(why) for why in reasons]
 
     def answers(self, batch: RowBatch, items: Sequence[Any]) -> tuple["pyarrow.Table", Counts]:
         """The rows of a batch with their result rows, and their counters."""
-        kind = self.kind
-        with warnings.catch_warnings():
-            # rows count unknown tokens; a warning per unit would be thousands
-            warnings.simplefilter("ignore", UnmaskWarning)
-            valid = [item for item in items if not isinstance(item, Reason)]
-            results = iter(self._run(valid) if valid else [])
-        rows = [kind.without(i) if isinstance(i, Reason) else next(results) for i in items]
-        counts = kind.count(batch.rows, rows)
-        # also where rows have no column for it
-        unknown = (
-            isinstance(item, tuple) and any(getattr(text, "unknown", ()) for text in item)
-            for item in items
-        )
-        counts["unknown"] = max(counts["unknown"], sum(unknown))
-        counts["failed"] = sum(isinstance(answers, FailedRows) for answers in rows)
-        return part_table(batch, rows, kind), counts
+        kind, counts = self.kind, counted(len(items))
+        run = iter(self._run([item for item in items if not isinstance(item, Reason)], counts))
+        results = list[Rows]()
+        for row, item in zip(batch.rows, items, strict=True):
+            answers = kind.without(item) if isinstance(item, Reason) else next(run)
+            answers = [{**kind.shared(answer.get("method")), **answer} for answer in answers]
+            results.append(answers)
+            add(counts, kind.tally(row, item, answers))
+            # by method: where only some have a reason, as words of a text, there is an answer
+            reasons = dict[str, list[str | None]]()
+            for answer in answers:
+                method = answer.get("method") or kind.name
+                reasons.setdefault(method, []).append(answer.get("reason"))
+            for method, each in reasons.items():
+                missing = {method: {"count": 1, "example": each[0]}}
+                add(counts, {"without": missing} if all(each) else {"answers": 1})
+        return part_table(batch, results, kind), counts
 
-    def _run(self, items: Sequence[Any]) -> list[list[dict[str, Any]]]:
-        """The rows of all items; where one fails, those of each on its own."""
-        try:
-            return self.kind.run(self.lm, items)
-        except Exception as error:  # whatever it is belongs into the row that it comes of
-            reason = describe(error)
-            if is_of_accelerator(reason):
-                raise
-            if len(items) == 1 and isinstance(error, UnmaskError):
-                return [self.kind.without(str(error))]
-            if len(items) == 1:
-                return [FailedRows(self.kind.without(reason))]
-        half = len(items) // 2
-        return [*self._run(items[:half]), *self._run(items[half:])]
+    def _run(self, items: Sequence[Any], counts: Counts) -> list[Rows]:
+        """The result rows of items; where some fail together, those of each on its own."""
+        results = list[Rows]()
+        waiting = [[item] for item in reversed(items)] if self.kind.runs_alone else [items]
+        while waiting:
+            together = waiting.pop()
+            try:
+                with warnings.catch_warnings():
+                    # rows count unknown tokens; a warning per unit would be thousands
+                    warnings.simplefilter("ignore", UnmaskWarning)
+                    results += self.kind.run(self.lm, together) if together else []
+            except Exception as error:  # whatever it is belongs into the row that it comes of
+                reason, half = describe(error), len(together) // 2
+                if is_of_accelerator(reason):
+                    raise
+                if half:
+                    waiting += [together[half:], together[:half]]
+                    continue
+                is_final = isinstance(error, self.kind.final)
+                counts["failed"] += not is_final
+                results.append(self.kind.without(str(error) if is_final else reason, together[0]))
+        return results
 
     def do(
         self, unit: Unit, read: Callable[[], tuple[RowBatch, list[Any]]], folder: Folder
@@ -123,24 +140,30 @@ class Worker:
         It is noted before it begins: if it takes this process along, its note stays.
         """
         number = unit.number
-        # done by another process: a block of Ray's is repeated as a whole
-        if (receipt := folder.receipt(number)) is not None:
+        receipt = folder.receipt(number)
+        if "counts" in receipt:
+            # done by another process: a block of Ray's is repeated as a whole
             return Outcome(number, receipt["counts"])
+        deaths = receipt.get("begun", 0)
+        if deaths >= MOST_DEATHS:
+            why = f"{unit.name}: it ended its process {deaths} times, and is skipped"
+            return Outcome(number, counted(), why)
         try:
             batch, items = read()
         except CorpusError as error:
             return Outcome(number, counted(), str(error))
         began = time.perf_counter()
-        if not folder.begin(number):
-            why = f"{unit.name}: it ended its process {MOST_DEATHS} times, and is skipped"
-            return Outcome(number, counted(), why)
+        folder.note(number, {"begun": deaths + 1})
         try:
             table, counts = self.answers(batch, items)
             seconds = round(time.perf_counter() - began, 3)
-            facts = {"counts": counts, "seconds": seconds, "software": SOFTWARE}
-            folder.write(number, table, facts)
-        finally:
-            folder.end(number)
+            folder.write(
+                number, table, {"counts": counts, "seconds": seconds, "software": SOFTWARE}
+            )
+        except BaseException:
+            # this process lives to say why
+            folder.forget(number)
+            raise
         return Outcome(number, counts)
 
 

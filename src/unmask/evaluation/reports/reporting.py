@@ -18,7 +18,7 @@ from unmask.evaluation.reports.summary import (
 from unmask.evaluation.reports.tables import ReportTable, is_difference, report_table
 from unmask.evaluation.rows import Group, Positions, ResultRow
 from unmask.evaluation.run import EvaluationRun
-from unmask.jobs.plan import ModelIdentity, same_function
+from unmask.jobs.plan import FUNCTION, ModelIdentity, model_changes
 from unmask.printable import quoted
 from unmask.resampling import Resampling
 
@@ -101,10 +101,9 @@ def _check_one_sample(runs: Iterable[EvaluationRun]) -> None:
     positions: dict[tuple[Group, str], Positions] = {}
     for run in runs:
         model, corpus = run.job.model, run.corpus
+        first = models.setdefault(model.name, model)
         different = {
-            f"models {quoted(model.name)}": not same_function(
-                models.setdefault(model.name, model), model
-            ),
+            f"models {quoted(model.name)}": any(model_changes(first, model, FUNCTION)),
             f"corpora {quoted(corpus.name)}": corpus.digest
             != corpora.setdefault(corpus.name, corpus.digest),
         }

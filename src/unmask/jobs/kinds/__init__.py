@@ -1,36 +1,34 @@
-"""Row processors: one module per kind of job, their base class, and counters of rows.
+"""Kinds of jobs: how rows become result rows, one module per command, and counters of rows.
 
 Counters are JSON values, which are added over units. `texts` is how many rows came in, `unknown`
-how many of them have words that the vocabulary has no token for, `failed` how many ended in an
-unexpected error. `without` has, by method, how many have no number, and an example of why; `pairs`
-has who won, by method and group, as the kind wrote it.
+how many of them have words that the vocabulary has no token for, `special` how many have special
+tokens written in them, `failed` how many ended in an unexpected error. `answers` counts answers,
+one per row and method; `without` has, by method, how many rows have none, and an example of why.
+`pairs` has who won, by method and group, as the kind wrote it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.errors import UnmaskError
+from unmask.settings import Settings
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
-    from unmask.settings import Settings
 
 Row = Mapping[str, Any]
+Rows = list[dict[str, Any]]
 Counts = dict[str, Any]
+
+# a bar and an announcement per unit would be thousands
+QUIET = Settings(progress=False, announce=False)
 
 
 class Reason(str):
     """The reason why a row has no answer."""
 
     __slots__ = ()
-
-
-class FailedRows(list[dict[str, Any]]):
-    """The result rows of an item that ended in an unexpected error.
-
-    Its unit is computed again at the next start: the error may be that of a machine.
-    """
 
 
 class Work(NamedTuple):
@@ -42,7 +40,7 @@ class Work(NamedTuple):
 
 
 class InputColumns(NamedTuple):
-    """The columns that rows must have or may have, and those that are not passed on."""
+    """The columns of texts that rows must have, those they may have, and those not passed on."""
 
     required: Sequence[str] = ("text",)
     optional: Sequence[str] = ()
@@ -50,23 +48,27 @@ class InputColumns(NamedTuple):
 
 
 class Kind:
-    """Maps each input row to result rows. A dataclass of plain values: it is sent to workers.
+    """Maps each input row to result rows: a dataclass whose fields are options.
 
-    A kind defines `output_columns`, `run`, and `read` or `item`; the rest has defaults. `name` is
-    the command, `noun` what a row is, `verb` what is done with it. Of the input it reads the
-    `input_columns`. Its own `output_columns` have the names of their Arrow types, or `json` for any
-    value; their names begin with `prefix`. An output in which none of the `methods` has a number is
-    not left behind. Rows take some `row_seconds` of this processor beside the model; where they do
-    not share batches, `runs_alone`, a few of them are timed for an estimate.
+    A kind declares `output_columns`, with the names of their Arrow types, or `json` for any value,
+    and defines `run`, and `read` or `item`; the rest has defaults. `name` is the command, `noun`
+    what a row is, `verb` what is done with it. Of the input it reads the `input_columns`. Result
+    rows are without `prefix`, and lack columns that are `shared` or have no value. `methods` are
+    those that each row is answered by, if there are several ways. An output without one answer is
+    not left behind where the kind `must_answer`. Rows take some `row_seconds` of this processor
+    beside the model; where they do not share batches, `runs_alone`, a few are timed for an
+    estimate. After an error that is not `final` a row is run again at the next start.
     """
 
-    name, noun, verb = "", "text", "scored"
+    name, noun, verb, must_answer = "", "text", "scored", False
+    final: tuple[type[Exception], ...] = (UnmaskError,)
     row_seconds = 2e-4
-    # how the model is run
-    settings: "Settings"
     methods: Sequence[str] = ()
     model_name: str = ""
     prefix: str = ""
+    without_text: bool = False
+    # how the model is run; of these, half tables alone change numbers
+    settings: Settings = QUIET
 
     @property
     def input_columns(self) -> InputColumns:
@@ -86,13 +88,17 @@ class Kind:
     @property
     def title(self) -> str:
         """Its name in an estimate."""
-        return self.name
+        return ", ".join(self.methods) or self.name
 
     def options(self) -> dict[str, Any]:
-        """All values that decide its rows, as JSON: a part of the plan."""
+        """All values that decide its rows: a part of the plan."""
         values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
         values.pop("settings", None)
-        return values
+        return {**values, **({"half_tables": True} if self.settings.half_tables else {})}
+
+    def shared(self, method: str | None) -> dict[str, Any]:
+        """The columns that all rows of a method begin with."""
+        return {"model": self.model_name}
 
     def read(self, lm: "LanguageModel", rows: Sequence[Row]) -> list[Any]:
         """The item that the model is run on for each row, or a `Reason`; it does not run."""
@@ -112,35 +118,28 @@ class Kind:
         """The forward passes of an item; None if they are not estimated."""
         return None
 
-    def run(self, lm: "LanguageModel", items: Sequence[Any]) -> list[list[dict[str, Any]]]:
-        """The result rows of each item, with the columns that it adds."""
+    def run(self, lm: "LanguageModel", items: Sequence[Any]) -> list[Rows]:
+        """The result rows of each item."""
         raise NotImplementedError
 
-    def without(self, reason: str) -> list[dict[str, Any]]:
-        """The result rows of a row that has no answer."""
-        values = {f"{self.prefix}model": self.model_name, f"{self.prefix}reason": str(reason)}
-        return [{name: values.get(name) for name in self.output_columns}]
+    def without(self, reason: str, item: Any = None) -> Rows:
+        """The result rows of a row that has no answer; its item, if it could be read."""
+        # without texts, also without what a reason quotes of them
+        why = reason.partition(": ")[0] if self.without_text else reason
+        return [{"method": method, "reason": why} for method in self.methods or (None,)]
 
-    def count(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Counts:
-        """Counters of all rows together."""
-        counts, reason = counted(len(rows)), f"{self.prefix}reason"
-        for row in (row for answers in results for row in answers if row.get(reason)):
-            # by method, since a text has a row for each
-            note(counts, row.get(f"{self.prefix}method") or self.name, [row[reason]])
-        return counts
-
-    def all_failed_message(self, counts: Counts) -> str:
-        """The error if no row has a number."""
-        example = next((failed["example"] for failed in counts["without"].values()), "")
-        return f"none of the {counts['texts']:,} {self.noun}s can be {self.verb}, e.g.: {example}"
+    def tally(self, row: Row, item: Any, answers: Sequence[Row]) -> Counts:
+        """Counters of a row, beyond those of all kinds."""
+        return {}
 
 
 # --- counters ------------------------------------------------------------------------------------
 
 
 def counted(texts: int = 0) -> Counts:
-    """Counters of so many rows, all of which have an answer."""
-    return {"texts": texts, "unknown": 0, "special": 0, "failed": 0, "without": {}, "pairs": {}}
+    """Counters of so many rows."""
+    numbers = dict.fromkeys(("unknown", "special", "failed", "answers"), 0)
+    return {"texts": texts, **numbers, "without": {}, "pairs": {}}
 
 
 def add(total: Counts, more: Mapping[str, Any]) -> None:
@@ -154,19 +153,7 @@ def add(total: Counts, more: Mapping[str, Any]) -> None:
             total[name] = total.get(name, 0) + value
 
 
-def note(counts: Counts, method: str, reasons: Iterable[str]) -> None:
-    """Count rows that have no number by a method."""
-    for reason in reasons:
-        add(counts["without"], {method: {"count": 1, "example": reason}})
-
-
 def worst(counts: Counts) -> tuple[int, str]:
-    """The number of rows that the worst method has no number for, and an example of why."""
+    """The number of rows that the worst method has no answer for, and an example of why."""
     each = [(failed["count"], failed["example"]) for failed in counts["without"].values()]
     return max(each, default=(0, ""))
-
-
-def has_none(counts: Counts, methods: Iterable[str]) -> bool:
-    """True if there is not one number by any of some methods."""
-    without = [counts["without"].get(method, {"count": 0})["count"] for method in methods]
-    return bool(without) and all(count == counts["texts"] for count in without)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unmask.errors import UnmaskError
-from unmask.jobs.kinds import Kind, Row, Work
+from unmask.jobs.kinds import QUIET, Kind, Row, Rows, Work
 from unmask.language_model import LanguageModel
 from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.mapping import check_memory, dependence_maps
@@ -25,10 +25,7 @@ from unmask.text.support import Support
 
 @dataclass(frozen=True, kw_only=True)
 class DependenceKind(Kind):
-    """Texts of the column `text`, one row per pair of their places.
-
-    `settings` say how the model is run, and change no number.
-    """
+    """Texts of the column `text`, one row per pair of their places."""
 
     measure: str = DEFAULT_MEASURE
     samples: int = DEFAULT_SAMPLES
@@ -39,7 +36,7 @@ class DependenceKind(Kind):
     tree: bool = False
     places: tuple[Any, ...] | None = None
     model_name: str = ""
-    settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
+    settings: Settings = field(default=QUIET, compare=False)
 
     name, verb = "dependence", "mapped"
 
@@ -51,70 +48,53 @@ class DependenceKind(Kind):
     @property
     def output_columns(self) -> dict[str, str]:
         """The columns that it adds."""
-        places = dict.fromkeys(("first", "second"), "int64")
-        names = dict.fromkeys(("first_name", "second_name"), "string")
-        numbers = dict.fromkeys((self.measure.replace("-", "_"), "standard_error"), "double")
-        tree = {"tree": "bool"} if self.tree else {}
-        texts = dict.fromkeys(("model", "reason"), "string")
         return {
-            **places,
-            **names,
+            **dict.fromkeys(("first", "second"), "int64"),
+            **dict.fromkeys(("first_name", "second_name"), "string"),
             "distance": "int64",
-            **numbers,
+            **dict.fromkeys((self.measure.replace("-", "_"), "standard_error"), "double"),
             "unit": "string",
-            **tree,
-            **texts,
+            **({"tree": "bool"} if self.tree else {}),
+            **dict.fromkeys(("model", "reason"), "string"),
         }
-
-    def item(self, lm: LanguageModel, row: Row) -> MapQuestion:
-        """The places of a text."""
-        return self.question(lm, row.get("text"))
-
-    def question(self, lm: LanguageModel, text: Any) -> MapQuestion:
-        """A text with its places; one that cannot be mapped raises."""
-        places = None if self.places is None else list(self.places)
-        question = read_question(lm, text, places=places, support=self._support)
-        options = self._options(lm)
-        options.check(question)
-        check_memory(question, options, self.settings)
-        return question
-
-    @property
-    def _support(self) -> str | list[str]:
-        return self.support if isinstance(self.support, str) else list(self.support)
-
-    def _options(self, lm: LanguageModel) -> MapOptions:
-        by_head = measured_by(required(lm.head, lm.name)) if self.measure == "head" else None
-        support = lm.support(self._support)
-        return MapOptions(self.measure, support, self.samples, self.window, self.seed, by_head)
-
-    def run(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> list[list[dict[str, Any]]]:
-        """One row per pair of places."""
-        return [self.rows_of(pairs) for pairs in self.maps(lm, items)]
-
-    def maps(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> Iterator[DependenceMap]:
-        """The map of every text, in their order."""
-        maps = dependence_maps(lm.model, items, self._options(lm), self.settings, name=lm.name)
-        return (pairs.corrected() if self.corrected else pairs for pairs in maps)
-
-    def rows_of(self, dependence_map: DependenceMap) -> list[dict[str, Any]]:
-        """A row per pair; of a text without a tree one, with the reason."""
-        try:
-            edges = set(dependence_map.tree(projective=True)) if self.tree else set()
-        except UnmaskError as error:
-            return self.without(str(error))
-        rows: list[dict[str, Any]] = []
-        for pair in dependence_map.to_rows():
-            values = {**pair, "model": self.model_name, "reason": None}
-            if self.tree:
-                values["tree"] = (pair["first"], pair["second"]) in edges
-            rows.append({name: values[name] for name in self.output_columns})
-        return rows
 
     @property
     def title(self) -> str:
         """The measure."""
         return self.measure
+
+    def item(self, lm: LanguageModel, row: Row) -> MapQuestion:
+        """A text with its places; one that cannot be mapped raises."""
+        places = None if self.places is None else list(self.places)
+        support = self.support if isinstance(self.support, str) else list(self.support)
+        question = read_question(lm, row["text"] or "", places=places, support=support)
+        options = self._options(lm)
+        options.check(question)
+        check_memory(question, options, self.settings)
+        return question
+
+    def _options(self, lm: LanguageModel) -> MapOptions:
+        by_head = measured_by(required(lm.head, lm.name)) if self.measure == "head" else None
+        support = lm.support(self.support if isinstance(self.support, str) else list(self.support))
+        return MapOptions(self.measure, support, self.samples, self.window, self.seed, by_head)
+
+    def run(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> list[Rows]:
+        """One row per pair of places; of a text without a tree one, with the reason."""
+        results = []
+        for dependence_map in self.maps(lm, items):
+            rows = Rows(dependence_map.to_rows())
+            try:
+                edges = set(dependence_map.tree(projective=True)) if self.tree else set()
+                rows = [{**row, "tree": (row["first"], row["second"]) in edges} for row in rows]
+            except UnmaskError as error:
+                rows = self.without(str(error))
+            results.append(rows)
+        return results
+
+    def maps(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> Iterator[DependenceMap]:
+        """The map of every text, in their order."""
+        maps = dependence_maps(lm.model, items, self._options(lm), self.settings, name=lm.name)
+        return (pairs.corrected() if self.corrected else pairs for pairs in maps)
 
     def work(self, lm: LanguageModel, item: MapQuestion) -> Work:
         """The forward passes of a map."""

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
-from unmask.errors import ClozeError, SupportError, UnmaskError
-from unmask.jobs.kinds import InputColumns, Kind, Work
+from unmask.errors import SupportError, UnmaskError
+from unmask.jobs.kinds import QUIET, InputColumns, Kind, Row, Rows, Work
 from unmask.language_model import LanguageModel
-from unmask.printable import quoted
 from unmask.queries.fill_mask_output import of_tokens
 from unmask.queries.joints import default_method, default_methods
 from unmask.settings import Settings
@@ -27,16 +26,20 @@ _DIAGNOSTICS = (
     *("forward_passes", "candidates", "captured_mass", "captured_mass_given_others"),
     *("search", "searched", "searched_mass", "converged", "pieces", "unknown_tokens"),
 )
-
-Row = dict[str, Any]
+_COLUMNS = {
+    "fills": "json",
+    "method": "string",
+    "incompatibility": "double",
+    "diagnostics": "json",
+    "reason": "string",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FillKind(Kind):
     """Texts with blanks, and how they are filled where a line does not say it.
 
-    `method` is a name or several, `how` the options of each method by its name. `settings` say how
-    the model is run; of these, half tables change numbers.
+    `method` is a name or several, `how` the options of each method by its name.
     """
 
     blanks: Any = None
@@ -46,29 +49,16 @@ class FillKind(Kind):
     piece_prior: Any = None
     how: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     top: int = 10
-    settings: Settings = field(
-        default_factory=lambda: Settings(progress=False, announce=False), compare=False
-    )
+    settings: Settings = field(default=QUIET, compare=False)
 
     name, verb = "fill", "answered"
     row_seconds, runs_alone = 0.1, True
     input_columns = InputColumns(optional=FIELDS, dropped=FIELDS)
-
-    @property
-    def output_columns(self) -> dict[str, str]:
-        """The columns that it adds; fills and diagnostics are of no fixed shape."""
-        return {
-            "fills": "json",
-            "method": "string",
-            "incompatibility": "double",
-            "diagnostics": "json",
-            "reason": "string",
-        }
+    output_columns = _COLUMNS
 
     def options(self) -> dict[str, Any]:
-        """Everything that determines the rows."""
-        values = {**super().options(), "half_tables": self.settings.half_tables}
-        plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
+        """All values that decide its rows."""
+        plain: dict[str, Any] = json.loads(json.dumps(super().options(), default=str))
         return plain
 
     def with_fields(self, fields: Mapping[str, Any]) -> "FillKind":
@@ -85,22 +75,28 @@ class FillKind(Kind):
             raise SupportError("the field piece_prior ranks targets, and there are none; give both")
         return kind
 
-    def item(self, lm: LanguageModel, row: Mapping[str, Any]) -> tuple[Cloze, "FillKind"]:
+    def item(self, lm: LanguageModel, row: Row) -> tuple[Cloze, "FillKind"]:
         """The cloze of a row, and what it asks for."""
         kind = self.with_fields(row)
-        return read_text(lm, row.get("text"), kind.blanks), kind
+        return lm.cloze(row["text"] or "", blanks=kind.blanks), kind
 
-    def run(self, lm: LanguageModel, items: Sequence[tuple[Cloze, "FillKind"]]) -> list[list[Row]]:
+    def run(self, lm: LanguageModel, items: Sequence[tuple[Cloze, "FillKind"]]) -> list[Rows]:
         """One row per text and method."""
-        return [
-            [kind.answer(lm, cloze, name) for name in kind.methods_of(lm, cloze)]
-            for cloze, kind in items
-        ]
+        results = []
+        for cloze, kind in items:
+            results.append(rows := Rows())
+            for name in kind.named(lm, cloze):
+                try:
+                    rows.append(kind.answer(lm, cloze, name))
+                except UnmaskError as error:
+                    # by another method there may be an answer
+                    rows += self.without(str(error))
+        return results
 
-    def methods_of(self, lm: LanguageModel, cloze: Cloze) -> Sequence[Any]:
+    def named(self, lm: LanguageModel, cloze: Cloze) -> list[Any]:
         """The methods of a text: one, several, or "all" that can be computed; None by default."""
         blanks = len(cloze.one_token_each().positions)
-        names = self.method if isinstance(self.method, list | tuple) else [self.method]
+        names = list(self.method) if isinstance(self.method, list | tuple) else [self.method]
         if blanks == 1 and self.targets is None:
             # every construction of one blank is the model's own distribution
             return [None if names[0] == ALL else names[0]]
@@ -116,53 +112,25 @@ class FillKind(Kind):
             return METHOD_WITHOUT_TABLES
         return default_method(len(cloze.one_token_each().positions), self.support)
 
-    def answer(self, lm: LanguageModel, cloze: Cloze, method: Any) -> Row:
-        """The row of a text and a method."""
-        try:
-            name = self.construction(cloze, method)
-            if self.targets is not None:
-                return self._answer_words(lm, cloze, name)
-            cloze, _ = one_blank_for_each(cloze)
-            joint = lm.joint(
-                cloze,
-                method=name,
-                support=self.support,
-                settings=self.settings,
-                **self.how.get(name, {}),
-            )
-            agreement, did = joint.agreement(), joint.diagnostics
-            return {
-                "fills": of_tokens(lm.tokenizer, cloze, joint.top(self.top), joint.method),
-                "method": did["method"],
-                "incompatibility": None if agreement is None else agreement.bits,
-                "diagnostics": {key: did[key] for key in _DIAGNOSTICS if key in did},
-                "reason": None,
-            }
-        except UnmaskError as error:
-            return self.without(str(error))[0]
-
-    def _answer_words(self, lm: LanguageModel, cloze: Cloze, method: str) -> Row:
-        prior = {} if self.piece_prior is None else {"piece_prior": self.piece_prior}
+    def answer(self, lm: LanguageModel, cloze: Cloze, method: Any) -> dict[str, Any]:
+        """The row of a text and a method; of words, if there are targets."""
+        name = self.construction(cloze, method)
+        how: dict[str, Any] = {"method": name, "support": self.support, "settings": self.settings}
+        how |= self.how.get(name, {})
+        if self.targets is not None:
+            prior = {} if self.piece_prior is None else {"piece_prior": self.piece_prior}
+            fills = lm.fill(cloze, top=self.top, targets=self.targets, **prior, **how)
+            diagnostics = {**prior, "unknown_tokens": list(cloze.unknown)}
+            return {"fills": fills, "method": name, "diagnostics": diagnostics}
+        cloze, _ = one_blank_for_each(cloze)
+        joint = lm.joint(cloze, **how)
+        agreement, did = joint.agreement(), joint.diagnostics
         return {
-            "fills": self.ranked_words(lm, cloze, method),
-            "method": method,
-            "incompatibility": None,
-            "diagnostics": {**prior, "unknown_tokens": list(cloze.unknown)},
-            "reason": None,
+            "fills": of_tokens(lm.tokenizer, cloze, joint.top(self.top), joint.method),
+            "method": did["method"],
+            "incompatibility": None if agreement is None else agreement.bits,
+            "diagnostics": {key: did[key] for key in _DIAGNOSTICS if key in did},
         }
-
-    def ranked_words(self, lm: LanguageModel, cloze: Cloze, method: str) -> list[Row]:
-        """The targets in the order of their probabilities, by one method with its options."""
-        return lm.fill(
-            cloze,
-            top=self.top,
-            method=method,
-            support=self.support,
-            targets=self.targets,
-            piece_prior=self.piece_prior,
-            settings=self.settings,
-            **self.how.get(method, {}),
-        )
 
     @property
     def title(self) -> str:
@@ -175,20 +143,8 @@ class FillKind(Kind):
         cloze, kind = item[0].one_token_each(), item[1]
         if kind.targets is not None:
             return None
-        names = [kind.construction(cloze, name) for name in kind.methods_of(lm, cloze)]
-        cost = lm.cost(
-            cloze,
-            methods=names,
-            support=kind.support,
-            settings=self.settings,
-            options={name: self.how.get(name, {}) for name in names},
-            timed=False,
-        )
+        names = [kind.construction(cloze, name) for name in kind.named(lm, cloze)]
+        how: Any = {name: self.how.get(name, {}) for name in names}
+        asked: Any = {"support": kind.support, "settings": self.settings, "timed": False}
+        cost = lm.cost(cloze, methods=names, options=how, **asked)
         return Work(cost.forward_passes, len(cloze), cost.at_most)
-
-
-def read_text(lm: LanguageModel, text: object, blanks: Any) -> Cloze:
-    """The cloze of a row's text."""
-    if not isinstance(text, str):
-        raise ClozeError(f"its field 'text' is a string, not {quoted(text)}")
-    return lm.cloze(text, blanks=blanks)
