@@ -23,8 +23,8 @@ from interleaved import in_turns, ratios
 
 import unmask
 from unmask.model.row_reader import RowReader
-from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
-from unmask.queries.parallel.head import DependenceHead
+from unmask.queries.decode.decoding import BlankedText, Decoding, fill_blanked
+from unmask.queries.decode.head import DependenceHead
 
 SIZES = ((1, 24, 8), (16, 24, 4), (16, 24, 12), (16, 96, 12))
 

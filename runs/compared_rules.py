@@ -13,7 +13,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from unmask.queries.parallel.rules import FUNCTIONS, Rule, Step
+from unmask.queries.decode.rules import FUNCTIONS, Rule, Step
 
 # KLASS: a prediction is stable if it moved by less than this since the pass before, in nats
 STABLE = 0.01

@@ -30,7 +30,7 @@ from rows import Row, extend, read
 import unmask
 from unmask.evaluation.masks import MASKS, examples
 from unmask.plots import save_figure
-from unmask.queries.dependence.spanning_trees import Edge, neighbours
+from unmask.queries.dependence.spanning_trees import Edge
 from unmask.queries.joint_model import read_cloze
 from unmask.records.corpora import CorpusSpec, Sentence, read_corpus
 
@@ -89,7 +89,7 @@ def trees(lm: unmask.LanguageModel, chosen: argparse.Namespace, done: set[str]) 
 def _tree_row(lm: unmask.LanguageModel, one: Parsed, samples: int) -> Row:
     gold = set(one.edges)
     row: Row = {"id": one.sentence.id, "words": len(one.words), "edges": len(gold)}
-    row["neighbours"] = len(gold & set(neighbours(len(one.words))))
+    row["neighbours"] = len(gold & {(n, n + 1) for n in range(len(one.words) - 1)})
     for measure in MEASURES:
         found = lm.dependence(
             one.sentence.text, measure=measure, places=one.spans, samples=samples, settings=QUIET

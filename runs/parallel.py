@@ -33,8 +33,8 @@ from safetensors.torch import load_file, save_file
 from scipy.stats import spearmanr
 
 import unmask
-from unmask.queries.parallel.head import DependenceHead
-from unmask.queries.parallel.training import (
+from unmask.queries.decode.head import DependenceHead
+from unmask.queries.decode.training import (
     LabelledPairs,
     fit,
     held_out_pairs,

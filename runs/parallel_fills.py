@@ -49,8 +49,8 @@ from rows import read as measured
 import unmask
 from unmask.model.row_reader import RowReader
 from unmask.plots.saving import library, save_figure
-from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
-from unmask.queries.parallel.head import DependenceHead
+from unmask.queries.decode.decoding import BlankedText, Decoding, fill_blanked
+from unmask.queries.decode.head import DependenceHead
 
 QUIET = unmask.Settings(progress=False, announce=False)
 PAGE = Path("docs/results/parallel-filling.md")

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from unmask.model.row_reader import Outcomes, RowReader
-from unmask.queries.parallel.decoding import BlankedText
+from unmask.queries.decode.decoding import BlankedText
 from unmask.text.support import Support
 
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from rows import Row, extend, read
 from torch import Tensor
 
-from unmask.queries.parallel.rules import Step
+from unmask.queries.decode.rules import Step
 
 PAGE = Path("docs/results/parallel-filling.md")
 ROWS, TABLES = PAGE.with_name("referee.jsonl"), "referee"

@@ -19,11 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from rows import extend, hashed, hidden, in_hashed_order, read
 
 import unmask
 from unmask.model.row_reader import Outcomes, RowReader
-from unmask.queries.dependence.together import greedy_groups
 from unmask.records.corpora import Sentence
 
 THRESHOLDS = (0.3, 0.5, 0.7, 0.9)
@@ -53,6 +53,18 @@ def by_threshold(lm: unmask.LanguageModel, cloze: unmask.Cloze, at_least: float)
         left = [position for n, position in enumerate(left) if n not in taken]
     steps = reader.forward_passes
     return Filled(tuple(ids[p] for p in cloze.positions), steps, steps)
+
+
+def greedy_groups(values: torch.Tensor, order: Sequence[int], bits: float) -> list[tuple[int, ...]]:
+    """Groups of blanks that share at most so much, each as large as it can be, in an order."""
+    groups: list[tuple[int, ...]] = []
+    for blank in order:
+        fits = [all(float(values[blank, other]) <= bits for other in group) for group in groups]
+        if any(fits):
+            groups[fits.index(True)] += (blank,)
+        else:
+            groups.append((blank,))
+    return groups
 
 
 def by_groups(lm: unmask.LanguageModel, cloze: unmask.Cloze, bits: float) -> Filled:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from unmask.loading import load as load
     from unmask.progress import Progress as Progress
     from unmask.queries.cost import Cost as Cost
+    from unmask.queries.decode.head import DependenceHead as DependenceHead
     from unmask.queries.dependence.dependence_map import Dependence as Dependence
     from unmask.queries.dependence.dependence_map import DependenceMap as DependenceMap
     from unmask.queries.dependence.dependence_map import Place as Place
-    from unmask.queries.parallel.head import DependenceHead as DependenceHead
     from unmask.sequences.consistency.result import Consistency as Consistency
     from unmask.sequences.consistency.statistics import Statistic as Statistic
     from unmask.sequences.scores import LogRatio as LogRatio
@@ -60,7 +60,7 @@ _HOMES = {
     "unmask.progress": ("Progress",),
     "unmask.queries.cost": ("Cost",),
     "unmask.queries.dependence.dependence_map": ("Dependence", "DependenceMap", "Place"),
-    "unmask.queries.parallel.head": ("DependenceHead",),
+    "unmask.queries.decode.head": ("DependenceHead",),
     "unmask.sequences.consistency.result": ("Consistency",),
     "unmask.sequences.consistency.statistics": ("Statistic",),
     "unmask.sequences.scores": ("LogRatio", "TextScore", "WordScore"),

@@ -15,6 +15,9 @@ from unmask.names import CONSISTENCY_PASSES, DRAWS, ORDERS_DRAWN
 from unmask.printable import quoted
 from unmask.queries import fill_mask_output as fill_results
 from unmask.queries.cost import Cost
+from unmask.queries.decode.decoding import Decoding, check_seed, decoded, one_support
+from unmask.queries.decode.head import DependenceHead, place_of, required
+from unmask.queries.decode.rules import Rule, checked_rule
 from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.mapping import dependence_maps
 from unmask.queries.dependence.question import (
@@ -27,11 +30,6 @@ from unmask.queries.dependence.question import (
 )
 from unmask.queries.joint_model import Axes, JointModel
 from unmask.queries.joints import cost, default_method
-from unmask.queries.parallel.decoding import Decoding
-from unmask.queries.parallel.filling import check_seed, decoded, one_support
-from unmask.queries.parallel.head import DependenceHead, place_of, required
-from unmask.queries.parallel.mapping import measured_by
-from unmask.queries.parallel.rules import Rule, checked_rule
 from unmask.queries.word_targets import PiecePrior, Targets, fill_targets
 from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.scoring import log_ratios, pairs_in_context, score_texts
@@ -341,8 +339,9 @@ class LanguageModel(JointModel):
         several: Any = [texts] if alone else texts
         if alone and places is not None:
             places = [places]
-        by_head = measured_by(required(self.head, self.name)) if measure == "head" else None
-        options = MapOptions(measure, self.support(support), samples, window, seed, by_head)
+        by_head = required(self.head, self.name).measure if measure == "head" else None
+        axis = self.support(support)
+        options = MapOptions(measure, axis, samples, window, seed, by_head, self.name)
         check_support(options.measure, support)
 
         def questions() -> Iterator[MapQuestion]:
@@ -357,7 +356,7 @@ class LanguageModel(JointModel):
                 raise ClozeError("there are more places than texts; give those of each text")
 
         how = settings or Settings()
-        maps = list(dependence_maps(self.model, questions(), options, how, name=self.name))
+        maps = list(dependence_maps(self.model, questions(), options, how))
         return maps[0] if alone else maps
 
     def cost(

@@ -9,7 +9,7 @@ from tiny_tokenizers import ODD, save_bert
 
 import unmask
 from unmask.cli import main
-from unmask.queries.parallel import training
+from unmask.queries.decode import training
 
 pytestmark = pytest.mark.usefixtures("read_once")
 

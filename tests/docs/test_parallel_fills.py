@@ -15,7 +15,7 @@ from tiny_models import build
 import unmask
 from unmask.model.row_reader import RowReader
 from unmask.names import DEFAULT_RULE, RULES
-from unmask.queries.parallel.decoding import BlankedText
+from unmask.queries.decode.decoding import BlankedText
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "runs"))

@@ -72,26 +72,19 @@ def information(
 
 def jacobian(
     logits: Logits, ids: Sequence[int], places: Places, mask: int, tokens: Sequence[Sequence[int]]
-) -> tuple[Array, Array]:
-    """Nats, and the information in bits; places of one token each, with their candidates."""
+) -> Array:
+    """Nats; places of one token each, with their candidates."""
     size = len(places)
     blocks: dict[tuple[int, int], Array] = {}
-    bits = np.zeros((size, size))
     for i in range(size):
         (here,) = places[i]
-        expected = log_softmax(logits(written(ids, [here], [mask])))[here, list(tokens[i])]
-        weights = np.exp(expected) / np.exp(expected).sum()
         rows = [logits(written(ids, [here], [token])) for token in tokens[i]]
         for j in range(size):
             if i == j:
                 continue
             table = np.stack([log_softmax(row)[places[j][0], list(tokens[j])] for row in rows])
             blocks[i, j] = table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
-            q = np.exp(log_softmax(table))
-            mean = weights @ q
-            bits[i, j] = float(weights @ (q * np.log(q / mean)).sum(axis=1)) / math.log(2)
     values = np.full((size, size), np.nan)
-    np.fill_diagonal(bits, np.nan)
     for i, j in combinations(range(size), 2):
         values[i, j] = values[j, i] = np.linalg.norm((blocks[i, j] + blocks[j, i].T) / 2)
-    return values, (bits + bits.T) / 2
+    return values

@@ -54,10 +54,8 @@ def test_every_measure_is_what_its_definition_says(noise: float, factored: bool)
     found = {m: lm.dependence(TEXT, measure=m, settings=QUIET) for m in MEASURES}
     same(found["pmi"].values, naive.pmi(logits, IDS, PLACES, SIZE))
     same(found["mutual-information"].values, naive.information(logits, IDS, PLACES, SIZE))
-    values, bits = naive.jacobian(logits, IDS, PLACES, SIZE, [range(SIZE)] * 4)
+    values = naive.jacobian(logits, IDS, PLACES, SIZE, [range(SIZE)] * 4)
     same(found["jacobian"].values, values)
-    assert found["jacobian"].information is not None
-    same(found["jacobian"].information, bits)
     assert all(one.standard_errors is None for one in found.values())
 
 
@@ -343,10 +341,8 @@ def test_a_real_model_is_read_as_its_logits_say() -> None:
         log_p = logits(naive.written(ids, [here], [mask]))[here]
         best = np.argsort(-log_p)[:6].tolist()
         tokens.append(best if ids[here] in best else [*best[:-1], ids[here]])
-    values, bits = naive.jacobian(logits, ids, places, mask, tokens)
+    values = naive.jacobian(logits, ids, places, mask, tokens)
     same(found["jacobian"].values, values, 1e-4)
-    assert found["jacobian"].information is not None
-    same(found["jacobian"].information, bits, 1e-4)
 
     # over a few tokens every fill is tried
     few = ["men", "women", "dogs", "boys", "are", "football"]
@@ -442,7 +438,7 @@ def test_trees_are_the_best_of_all(size: int) -> None:
 
 def test_trees_of_a_map() -> None:
     found = toy(0.5).dependence(TEXT, measure="pmi", window=1, settings=QUIET)
-    assert found.tree() == found.tree(projective=True) == spanning_trees.neighbours(4)
+    assert found.tree() == found.tree(projective=True) == [(0, 1), (1, 2), (2, 3)]
     apart = np.full((3, 3), np.nan)
     for tree in (spanning_trees.spanning_tree, spanning_trees.projective_tree):
         with pytest.raises(unmask.UnmaskError, match="no tree joins them all"):

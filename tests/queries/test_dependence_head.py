@@ -10,13 +10,12 @@ from tiny_models import build
 import unmask
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes
+from unmask.queries.decode import training
+from unmask.queries.decode.features import feature_groups, pair_features
+from unmask.queries.decode.head import FILE, place_of
 from unmask.queries.dependence.dependence_map import Place
 from unmask.queries.dependence.mapping import dependence_maps
 from unmask.queries.dependence.question import MapOptions, MapQuestion
-from unmask.queries.parallel import training
-from unmask.queries.parallel.features import feature_groups, pair_features
-from unmask.queries.parallel.head import FILE, place_of
-from unmask.queries.parallel.mapping import measured_by
 
 QUIET = unmask.Settings(progress=False)
 WORDS = ["the", "a", "cat", "dog", "man", "sat", "ran", "on", "in", "red", "big", "mat", "hat"]
@@ -134,7 +133,7 @@ def test_a_word_of_several_tokens_has_the_sum_of_theirs(trained: unmask.Language
     question = MapQuestion(
         text, alone.ids, (Place("cat sat", (one, two)), Place("mat", (three,))), is_whole=True
     )
-    options = MapOptions("head", trained.support("vocabulary"), by_head=measured_by(trained.head))
+    options = MapOptions("head", trained.support("vocabulary"), by_head=trained.head.measure)
     (mapped,) = dependence_maps(trained.model, [question], options, QUIET)
     expected = float(bits[0, 2] + bits[1, 2])
     assert float(mapped.values[0, 1]) == pytest.approx(expected, rel=1e-4)

@@ -14,9 +14,9 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 import unmask
 from unmask.model.inside import Inside
 from unmask.model.row_reader import RowReader
-from unmask.queries.parallel import decoding
-from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
-from unmask.queries.parallel.rules import Step
+from unmask.queries.decode import decoding
+from unmask.queries.decode.decoding import BlankedText, Decoding, fill_blanked
+from unmask.queries.decode.rules import Step
 
 QUIET = unmask.Settings(progress=False)
 FOUR = "[MASK] [MASK] [MASK] [MASK]"

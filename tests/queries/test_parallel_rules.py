@@ -8,8 +8,8 @@ import torch
 
 import unmask
 from unmask.names import RULES
-from unmask.queries.parallel import rules
-from unmask.queries.parallel.rules import FUNCTIONS, Step
+from unmask.queries.decode import rules
+from unmask.queries.decode.rules import FUNCTIONS, Step
 
 # confidences .5, .9, .8, .6 over three tokens
 PROBABILITIES = [[0.5, 0.3, 0.2], [0.05, 0.9, 0.05], [0.1, 0.1, 0.8], [0.6, 0.0, 0.4]]

@@ -9,7 +9,7 @@ import torch
 from toy_lm import ToyMaskedLM, ToyTokenizer
 
 import unmask
-from unmask.queries.dependence.together import greedy_groups
+from unmask.queries.dependence.dependence_map import DependenceMap, Place
 
 QUIET = unmask.Settings(progress=False)
 
@@ -20,17 +20,18 @@ def test_groups_are_greedy_and_share_no_more_than_the_bound() -> None:
         size = int(rng.integers(1, 9))
         values = torch.from_numpy(rng.random((size, size)))
         values = values + values.T
-        order, bound = rng.permutation(size).tolist(), float(rng.random() * 2)
-        groups = greedy_groups(values, order, bound)
+        bound = float(rng.random() * 2)
+        places = tuple(Place(str(n), (n,)) for n in range(size))
+        groups = DependenceMap("", places, "mutual-information", values, None, 0, 0).groups(bound)
         assert sorted(blank for group in groups for blank in group) == list(range(size))
-        assert groups[0][0] == order[0]
+        assert groups[0][0] == 0
         for number, group in enumerate(groups):
             for one, other in combinations(group, 2):
                 assert float(values[one, other]) <= bound
             # no blank of a later group had room in an earlier one
             for later in groups[number + 1 :]:
                 for blank in later:
-                    before = [o for o in group if order.index(o) < order.index(blank)]
+                    before = [other for other in group if other < blank]
                     assert any(float(values[blank, other]) > bound for other in before)
 
 

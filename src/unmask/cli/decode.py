@@ -60,8 +60,8 @@ class DecodeCommand(many.RowsCommand):
         """Check all options, then fill one text or many."""
         source = inputs.read_input(self.input, self.text)
         is_one = many.is_one_text(self, source)
-        from unmask.queries.parallel.filling import check_seed
-        from unmask.queries.parallel.rules import checked_rule
+        from unmask.queries.decode.decoding import check_seed
+        from unmask.queries.decode.rules import checked_rule
 
         checked_rule(self.rule, self.threshold, self.passes)
         check_seed(self.seed)

@@ -39,7 +39,7 @@ class HeadCommand:
     def run(self) -> int:
         """Read the corpora, load the model, train and save."""
         from unmask.printable import quoted
-        from unmask.queries.parallel.head import DependenceHead, place_of
+        from unmask.queries.decode.head import DependenceHead, place_of
         from unmask.records.corpora import read_corpus
 
         corpora = [read_corpus(self.reading.spec(place)) for place in self.corpus]

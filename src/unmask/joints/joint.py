@@ -18,7 +18,7 @@ from unmask.errors import NumericsError, SupportError
 from unmask.joints.agreement import UNITS, Agreement
 from unmask.joints.engine import Engine, Scored, Scores
 from unmask.joints.fill import Fill
-from unmask.joints.sketched import Estimated, spread
+from unmask.joints.sketched import Estimated, Sketched, spread
 from unmask.lazy import Guessable, to_pandas
 from unmask.printable import columns, printable, quoted
 from unmask.text.support import Support, Token, place_at_blank
@@ -237,8 +237,9 @@ class Joint(Guessable):
             >>> joint.standard_errors()
             {'entropy': 0.0, 'mutual_information': 0.0, 'incompatibility': 0.0}
         """
-        if isinstance(self.engine, Estimated) and (numbers := self.engine.numbers()):
-            return {name: float(spread(values)) for name, values in numbers.items()}
+        if isinstance(self.engine, Sketched):
+            numbers = self.engine.numbers().items()
+            return {name: float(spread(values)) for name, values in numbers}
         return {
             "entropy": self.standard_error(Joint.entropy),
             "mutual_information": self.standard_error(Joint.mutual_information),

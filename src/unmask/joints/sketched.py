@@ -46,38 +46,64 @@ def spread(values: Tensor) -> Tensor:
 
 
 class Estimated(Engine):
-    """The sums of an estimated joint; `number` is the weighting: 0 the sample's, then replicates.
+    """One blank of a sketch, whatever fills the other or given it.
 
-    The scores of cells are masses: a token of the tail counts for as many as its weight says. Fills
-    have the probability of their tokens alone. `whole` are the axes that the sketch stands for.
+    Scores are masses: a token of the tail counts for as many as its weight says. A fill has the
+    probability of its tokens alone. `number` is the weighting: 0 is the sample's, the others are
+    the replicates'. `whole` are the axes that the sketch stands for.
     """
 
-    number = 0
-    device = torch.device("cpu")
+    number, independent, device = 0, False, torch.device("cpu")
     whole: tuple[Support, ...]
     every_log_weights: Sequence[Vectors]
     every_log_sums: Sequence[Vectors]
 
-    def log_probs(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, "weightings cells"]:
-        """Log-probabilities of fills under every weighting."""
-        raise NotImplementedError
+    def __init__(
+        self, joint: "Sketched", axis: int, other: int | None, log_masses: Vectors
+    ) -> None:
+        self._joint, self._axis, self._other, self.number = joint, axis, other, joint.number
+        self.shape, self.whole = (joint.shape[axis],), (joint.whole[axis],)
+        self.every_log_weights, self.every_log_sums = [joint.every_log_weights[axis]], [log_masses]
 
     @property
     def supports(self) -> tuple[Support, ...]:
         """The tokens that ran, by blank."""
-        raise NotImplementedError
+        return (self._joint.supports[self._axis],)
+
+    def scores(self, rows: slice) -> Tensor:
+        """The unnormalised log masses of some rows of cells."""
+        return self.every_log_sums[0][self.number, rows]
+
+    def log_probs(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, "weightings cells"]:
+        """Log-probabilities of fills under every weighting."""
+        return (self.every_log_sums[0] - self.every_log_weights[0])[:, cells[:, 0]]
 
     def at(self, places: Mapping[int, int]) -> tuple["Estimated", dict[int, int]]:
         """The same with these tokens of the whole axes on its own, and where they stand there."""
-        raise NotImplementedError
+        joint, there = self._joint.at({self._axis: places[0]})
+        blank: Estimated = self
+        if joint is not self._joint:
+            other = None if self._other is None else {1 - self._axis: self._other}
+            axis = self._axis
+            blank = joint.conditional(axis, other) if other else joint.marginal([axis])
+            blank.number = self.number
+        return blank, {0: there[self._axis]}
 
-    def numbers(self) -> dict[str, Numbers]:
-        """The summary numbers under every weighting; those that are known."""
-        return {}
+    @property
+    def entropy(self) -> float:
+        """Shannon entropy, in nats."""
+        if self._other is None:
+            return float(self._joint.entropies[self._axis, self.number])
+        log_masses, log_weights = self.log_marginals[0], self.every_log_weights[0][self.number]
+        return float((log_masses.exp() * (log_weights - log_masses)).sum())
 
     def agreement(self) -> Agreement | None:
-        """J, of a joint of both blanks."""
+        """J, of both blanks."""
         return None
+
+    def diagnostics(self) -> dict[str, object]:
+        """Facts of the contexts that have run."""
+        return self._joint.diagnostics()
 
     @property
     def log_normalizer(self) -> float:
@@ -154,7 +180,6 @@ class Sketched(Estimated):
 
     @computed_once
     def supports(self) -> tuple[Support, ...]:
-        """The tokens that ran, by blank."""
         return tuple(
             whole.part(side.places.tolist())
             for whole, side in zip(self.whole, self.sampled.sides, strict=True)
@@ -192,7 +217,7 @@ class Sketched(Estimated):
                 "support='vocabulary'"
             )
         log_masses = self.every_log_sums[axes[0]] - self._log_normalizers[:, None]
-        return _OfOneBlank(self, axes[0], None, log_masses)
+        return Estimated(self, axes[0], None, log_masses)
 
     def conditional(self, axis: int, places: Mapping[int, int]) -> "Estimated":
         """The law of one blank given a token of the other."""
@@ -201,7 +226,7 @@ class Sketched(Estimated):
         pairs = torch.stack([other, every] if axis else [every, other], dim=1)
         log_masses = self.log_probs(pairs) + self.every_log_weights[axis]
         log_masses = log_masses - log_masses.logsumexp(dim=1, keepdim=True)
-        return _OfOneBlank(self, axis, places[1 - axis], log_masses)
+        return Estimated(self, axis, places[1 - axis], log_masses)
 
     @computed_once
     def entropies(self) -> Entropies:
@@ -233,54 +258,6 @@ class Sketched(Estimated):
     def diagnostics(self) -> dict[str, object]:
         """Facts of the contexts that have run."""
         return self.pair.diagnostics()
-
-
-class _OfOneBlank(Estimated):
-    """One blank of a sketch, whatever fills the other or given it."""
-
-    def __init__(self, joint: Sketched, axis: int, other: int | None, log_masses: Vectors) -> None:
-        self._joint, self._axis, self._other, self.number = joint, axis, other, joint.number
-        self.shape, self.independent = (joint.shape[axis],), False
-        self.whole = (joint.whole[axis],)
-        self.every_log_weights, self.every_log_sums = [joint.every_log_weights[axis]], [log_masses]
-
-    @property
-    def supports(self) -> tuple[Support, ...]:
-        """The tokens that ran."""
-        return (self._joint.supports[self._axis],)
-
-    def scores(self, rows: slice) -> Tensor:
-        """The log masses of some tokens."""
-        return self.every_log_sums[0][self.number, rows]
-
-    def log_probs(self, cells: Int[Tensor, "cells 1"]) -> Float[Tensor, "weightings cells"]:
-        """Log-probabilities of tokens under every weighting."""
-        return (self.every_log_sums[0] - self.every_log_weights[0])[:, cells[:, 0]]
-
-    def at(self, places: Mapping[int, int]) -> tuple["Estimated", dict[int, int]]:
-        """The same with a further token on its axis."""
-        joint, there = self._joint.at({self._axis: places[0]})
-        if joint is self._joint:
-            return self, {0: there[self._axis]}
-        blank = (
-            joint.marginal([self._axis])
-            if self._other is None
-            else joint.conditional(self._axis, {1 - self._axis: self._other})
-        )
-        blank.number = self.number
-        return blank, {0: there[self._axis]}
-
-    @property
-    def entropy(self) -> float:
-        """Shannon entropy, in nats."""
-        if self._other is None:
-            return float(self._joint.entropies[self._axis, self.number])
-        log_masses, log_weights = self.log_marginals[0], self.every_log_weights[0][self.number]
-        return float((log_masses.exp() * (log_weights - log_masses)).sum())
-
-    def diagnostics(self) -> dict[str, object]:
-        """Facts of the contexts that have run."""
-        return self._joint.diagnostics()
 
 
 # --- all weightings at once --------------------------------------------------------------------

@@ -7,8 +7,6 @@ import statistics
 import time
 from dataclasses import asdict, dataclass, replace
 
-from torch import nn
-
 from unmask.arguments import Options, whole_number
 from unmask.constructions import construction
 from unmask.constructions.needs import Needs, together
@@ -31,10 +29,8 @@ class Cost:
 
     With `for_a_pair`, the forward passes are those for the probability of one pair, by
     constructions that need no more; `passes_to_rank` is then the most that ranking, sampling or
-    sums may take. `storage` is "dense" if tables are stored cell by cell, "streamed" if they are
-    recomputed in every sweep, and `storage_why` the reason; None if there are no tables. `seconds`
-    are those of the forward passes on this machine. `at_most` is True for a sketch, which stops
-    sooner if its precision is reached.
+    sums may take. `seconds` are those of the forward passes on this machine. `at_most` is True for
+    a sketch, which stops sooner if its precision is reached.
 
     Examples:
         >>> print(lm.cost("Two [MASK] are [MASK].", methods=["mlm"], timed=False))
@@ -47,9 +43,6 @@ class Cost:
     seconds: float | None = None
     for_a_pair: bool = False
     passes_to_rank: int = 0
-    storage: str | None = None
-    storage_why: str | None = None
-    model_bytes: int | None = None
     at_most: bool = False
 
     def __str__(self) -> str:
@@ -86,26 +79,19 @@ def predicted(
     parts = all_needs(methods, shape) if len(shape) > 1 else Needs(masked=True)
     width = None if layer is None else layer.weight.shape[1]
     storage = choose_storage(shape, width=width, settings=settings)
-    return Cost(
-        rows,
-        length,
-        table_bytes(parts, shape, width, storage),
-        for_a_pair=parts.only_contexts(),
-        passes_to_rank=_passes_to_rank(methods, shape) if parts.only_contexts() else rows,
-        storage=storage.name if parts.whole else None,
-        storage_why=storage.why if parts.whole else None,
-        model_bytes=weight_bytes(model),
-    )
-
-
-# --- counted --------------------------------------------------------------------------------------
+    cost = Cost(rows, length, table_bytes(parts, shape, width, storage), passes_to_rank=rows)
+    if not parts.only_contexts():
+        return cost
+    # ranking stops as soon as it is certain, but sums need the tables; what a construction read
+    # before they were there runs twice
+    each = [construction(name).needs(shape, how) for name, how in methods.items()]
+    before = sum(parts.some) - 2 * sum(needs.only_contexts() for needs in each)
+    return replace(cost, for_a_pair=True, passes_to_rank=1 + before + sum(shape))
 
 
 def all_needs(methods: Options, shape: tuple[int, ...]) -> Needs:
     """The parts of the tables that constructions, each with its options, read together."""
-    return together(
-        construction(name).needs(shape, of_method) for name, of_method in methods.items()
-    )
+    return together(construction(name).needs(shape, how) for name, how in methods.items())
 
 
 def forward_passes(
@@ -121,17 +107,6 @@ def forward_passes(
     return replace(parts, masked=parts.masked or not whole_vocabulary).rows(shape)
 
 
-def _passes_to_rank(methods: Options, shape: tuple[int, ...]) -> int:
-    """The most rows that joints of single contexts need when they are summed or ranked.
-
-    Ranking and sampling stop as soon as they are certain; entropy and marginals need the tables.
-    """
-    each = [construction(name).needs(shape, of_method) for name, of_method in methods.items()]
-    # what a construction read before the tables were there runs twice
-    before = sum(together(each).some) - 2 * sum(parts.only_contexts() for parts in each)
-    return 1 + before + sum(shape)
-
-
 def table_bytes(parts: Needs, shape: tuple[int, ...], width: int | None, kept: Storage) -> int:
     """Bytes of tables kept so: readouts of some width, cells, and the copy for iterations."""
     cells = shape[0] * shape[-1]
@@ -139,23 +114,6 @@ def table_bytes(parts: Needs, shape: tuple[int, ...], width: int | None, kept: S
     readouts = sum(4 * width * size if width else 0 for size in contexts)
     dense = 4 * cells * len(contexts) if kept.dense else 0
     return readouts + dense + (kept.copy_bytes * cells if len(parts.whole) == 2 else 0)
-
-
-def weight_bytes(model: MaskedLM) -> int | None:
-    """The weights of the model in memory, each shared one once; None if there are none to see."""
-    module = getattr(model, "model", None)
-    if not isinstance(module, nn.Module):
-        return None
-    tensors = [*module.parameters(), *module.buffers()]
-    embedding = model.output_embedding
-    if embedding is not None:
-        # in float32 it is the model's own; of a smaller type a copy in float32 is kept beside it
-        tensors.append(embedding.weight)
-    storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
-    return sum(storages.values())
-
-
-# --- timed ----------------------------------------------------------------------------------------
 
 
 def measured(

@@ -19,7 +19,6 @@ from unmask.queries.joints import (
     build_joints,
     default_method,
     default_methods,
-    joint_request,
 )
 from unmask.settings import Settings, Sketch
 from unmask.tables.elicited import ElicitedSource
@@ -253,8 +252,8 @@ class JointModel(Guessable):
         axes = resolved(support, blanks, self.model.vocabulary_size)
         named = default_methods(blanks, axes) if methods is None else methods
         checked = check_methods(named, options, max(2, blanks))[1]
-        provenance = self._provenance(cloze)
-        return joint_request(cloze, checked, axes, settings or _DEFAULTS, provenance)
+        facts = self._provenance(cloze)
+        return JointRequest(cloze, checked, axes, settings or _DEFAULTS, facts)
 
     def _provenance(self, cloze: Cloze) -> dict[str, object]:
         return {

@@ -23,7 +23,7 @@ from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import LazyOrders
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
-from unmask.queries.cost import Cost, forward_passes, measured, predicted, weight_bytes
+from unmask.queries.cost import Cost, forward_passes, measured, predicted
 from unmask.queries.sketched import (
     check_sketched,
     cost_of_sketch,
@@ -55,21 +55,44 @@ _LONG_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class JointRequest:
-    """Constructions of the blanks of one text, each with its options: nothing has run."""
+    """Constructions of the blanks of one text, each with its options: checked, nothing has run."""
 
     cloze: Cloze
-    blanks: int
     methods: Mapping[str, Given]
     support: object
     settings: Settings
     provenance: Mapping[str, object]
 
+    def __post_init__(self) -> None:
+        """Reject blanks and supports that the constructions do not fit."""
+        if isinstance(self.support, Sketch) and self.blanks == 2:
+            check_sketched(list(self.methods))
+        if self.cloze.widths is not None and isinstance(self.support, Mapping):
+            raise SupportError(
+                f"{made_of_pieces(self.cloze)}, and support by blank takes one piece each; give "
+                "words as targets"
+            )
+        if self.blanks < 3 or not is_auto(self.support):
+            return
+        if not (tables := self.of_tables()):
+            # as for two blanks: what needs no table ranges over everything
+            object.__setattr__(self, "support", "tokens")
+        elif affordable_size(self.blanks) is None:
+            raise MethodError(
+                f"{', '.join(tables)} of {blanks_of(self.cloze)} would need a table over too many "
+                f"fills; use method {METHOD_WITHOUT_TABLES!r} alone, with its arithmetic mean, "
+                "which needs none, or give a number of candidates per blank, such as 4"
+            )
+
+    @property
+    def blanks(self) -> int:
+        """The number of blanks."""
+        return len(self.cloze.positions)
+
     def of_tables(self) -> list[str]:
         """The constructions that cannot score fills one by one."""
         methods = self.methods.items()
-        return [
-            name for name, of_method in methods if not construction(name).without_tables(of_method)
-        ]
+        return [name for name, how in methods if not construction(name).without_tables(how)]
 
     def is_scored_by_fills(self, shape: tuple[int, ...]) -> bool:
         """True if fills of more than two blanks are better scored one by one than from a table."""
@@ -91,38 +114,6 @@ class JointRequest:
             check_fits(shape, limit, geometric=alone, blanks=blanks)
 
 
-def joint_request(
-    cloze: Cloze,
-    methods: Mapping[str, Given],
-    support: object,
-    settings: Settings,
-    provenance: Mapping[str, object],
-) -> JointRequest:
-    """Constructions that were checked, of a text; raises where its blanks or support do not fit."""
-    blanks = len(cloze.positions)
-    request = JointRequest(cloze, blanks, methods, support, settings, provenance)
-    if isinstance(support, Sketch) and blanks == 2:
-        check_sketched(list(methods))
-    if cloze.widths is not None and isinstance(support, Mapping):
-        raise SupportError(
-            f"{made_of_pieces(cloze)}, and support by blank takes one piece each; give words as "
-            "targets"
-        )
-    if blanks < 3 or not is_auto(support):
-        return request
-    tables = request.of_tables()
-    if not tables:
-        # as for two blanks: what needs no table ranges over everything
-        return replace(request, support="tokens")
-    if affordable_size(blanks) is None:
-        raise MethodError(
-            f"{', '.join(tables)} of {blanks_of(cloze)} would need a table over too many fills; "
-            f"use method {METHOD_WITHOUT_TABLES!r} alone, with its arithmetic mean, which needs "
-            "none, or give a number of candidates per blank, such as 4"
-        )
-    return request
-
-
 def default_method(blanks: int, support: object) -> str:
     """The construction where none is named: log-pool, or what needs no table for many blanks."""
     few = blanks < 3 or not is_auto(support) or affordable_size(blanks) is not None
@@ -133,65 +124,52 @@ def default_methods(blanks: int, support: object) -> list[str]:
     """The constructions where several may be: all that fit the blanks and the support."""
     if default_method(blanks, support) == METHOD_WITHOUT_TABLES:
         return [METHOD_WITHOUT_TABLES]
-    sketched = isinstance(support, Sketch)
-    return sketchable() if sketched else list(CONSTRUCTIONS)
-
-
-# --- the joints --------------------------------------------------------------------------------
+    return sketchable() if isinstance(support, Sketch) else list(CONSTRUCTIONS)
 
 
 def build_joints(request: JointRequest, model: MaskedLM, whole: Support) -> dict[str, Joint]:
     """The joints, by the names of their constructions in the order requested."""
+    cloze, settings, methods = request.cloze, request.settings, request.methods
     if request.blanks > 2:
         # before candidates are grown for tables that are too large
         request.check_fits(placeholder_axes(model, whole, request.support, request.blanks))
-    axes = choose_axes(model, whole, request.cloze, request.support, request.settings)
-    supports, cloze = axes.supports, request.cloze
-    facts = {**request.provenance, **axes.diagnostics}
-    reader = RowReader(model, request.settings, forward_passes=axes.forward_passes)
+    axes = choose_axes(model, whole, cloze, request.support, settings)
+    supports, facts = axes.supports, {**request.provenance, **axes.diagnostics}
+    reader = RowReader(model, settings, forward_passes=axes.forward_passes)
     if request.blanks == 1:
-        joint = _own_distribution(BlankReader(reader, cloze, supports, facts))
-        return dict.fromkeys(request.methods, joint)
-    for name, options in request.methods.items():
+        # the model's own distribution: there is nothing to construct
+        ((log_p, captured),) = BlankReader(reader, cloze, supports).all_masked()
+        did = {"forward_passes": reader.forward_passes, "captured_mass": [captured]}
+        facts |= {**did, "length": len(cloze)}
+        joint = Joint(Engine.of_table(log_p), supports, method="mlm", diagnostics=facts)
+        return dict.fromkeys(methods, joint)
+    for name, options in methods.items():
         construction(name).check_axes(options, supports)
-    if request.blanks > 2 and request.is_scored_by_fills(tuple(map(len, supports))):
-        (method,) = request.methods
-        engine, length = LazyOrders(BlankReader(reader, cloze, supports)), {"length": len(cloze)}
-        return {method: Joint(engine, supports, method=method, diagnostics=facts | length)}
+    if request.is_scored_by_fills(tuple(map(len, supports))):
+        (method,) = methods
+        engine = LazyOrders(BlankReader(reader, cloze, supports))
+        facts |= {"length": len(cloze)}
+        return {method: Joint(engine, supports, method=method, diagnostics=facts)}
+    tables: PairTables | CandidateTables
     if request.blanks > 2:
-        return _elicited_joints(request, reader, CandidateTables(reader, cloze, supports, facts))
-    pair = PairTables(ElicitedSource(reader, cloze, supports, facts), request.settings)
-    if isinstance(request.support, Sketch):
-        return sketched_joints(request.methods, pair, request.support)
-    return _elicited_joints(request, reader, pair)
-
-
-def _elicited_joints(
-    request: JointRequest, reader: RowReader, tables: PairTables | CandidateTables
-) -> dict[str, Joint]:
-    """Run the model for what the constructions need together, and build each."""
-    reader.after_first_batch = partial(_announce, request, reader.model, tables.supports)
+        tables = CandidateTables(reader, cloze, supports, facts)
+    else:
+        tables = PairTables(ElicitedSource(reader, cloze, supports, facts), settings)
+        if isinstance(request.support, Sketch):
+            return sketched_joints(methods, tables, request.support)
+    reader.after_first_batch = partial(_announce, request, model, supports)
     # first, so that single contexts are found in whole tables; a function of the caller's may
     # still reject its options
     parts = [
         construction(name).needs(tables.shape, options)
-        for name, options in request.methods.items()
+        for name, options in methods.items()
         if name in CONSTRUCTIONS
     ]
-    size = reader.model.vocabulary_size
     # how much of the model's mass candidates hold belongs beside their probabilities
-    is_part = not all(axis.is_whole(size) for axis in tables.supports)
+    is_part = not all(axis.is_whole(model.vocabulary_size) for axis in supports)
     masked = is_part or any(part.masked for part in parts)
     tables.elicit(sorted({blank for part in parts for blank in part.whole}), masked=masked)
-    return {name: build(name, tables, options) for name, options in request.methods.items()}
-
-
-def _own_distribution(reader: BlankReader) -> Joint:
-    """The model's distribution at a single blank: there is nothing to construct."""
-    ((log_p, captured),) = reader.all_masked()
-    did = {"forward_passes": reader.forward_passes, "captured_mass": [captured]}
-    facts = {**reader.provenance, **did, "length": len(reader.cloze)}
-    return Joint(Engine.of_table(log_p), reader.supports, method="mlm", diagnostics=facts)
+    return {name: build(name, tables, options) for name, options in methods.items()}
 
 
 # --- what they cost ----------------------------------------------------------------------------
@@ -216,15 +194,10 @@ def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) 
         # the probability of one fill; ranking and drawing read more as they go
         cost = Cost(rows_of_a_fill(request.blanks), length, 0)
     elif request.blanks > 2:
-        why, size = "candidates are few", table_bytes(shape)
-        cost = Cost(request.table_rows(shape), length, size, storage="dense", storage_why=why)
-    elif (
-        request.blanks == 2
-        and isinstance(sketch, Sketch)
-        and (sketchy := needs_sketch(methods, shape))
-    ):
-        cost = cost_of_sketch(sketch, shape, settings, length, len(sketchy))
-        cost = replace(cost, model_bytes=weight_bytes(model))
+        cost = Cost(request.table_rows(shape), length, table_bytes(shape))
+    elif request.blanks == 2 and isinstance(sketch, Sketch) and needs_sketch(methods, shape):
+        count = len(needs_sketch(methods, shape))
+        cost = cost_of_sketch(sketch, shape, settings, length, count)
     else:
         cost = predicted(methods, axes, model, length, settings)
     if not sizes_of(request.support, request.blanks, model.vocabulary_size):

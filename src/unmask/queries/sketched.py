@@ -66,8 +66,6 @@ def cost_of_sketch(
         min(sketch.max_passes, 2 * size + 1),
         length,
         _held_bytes(size, shape, methods),
-        storage="dense",
-        storage_why="the contexts of a sketch are few",
         at_most=sketch.precision is not None,
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 from unmask.errors import UnmaskError
 from unmask.jobs.kinds import QUIET, Kind, Row, Rows, Work
 from unmask.language_model import LanguageModel
+from unmask.queries.decode.head import required
 from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.mapping import check_memory, dependence_maps
 from unmask.queries.dependence.question import (
@@ -17,8 +18,6 @@ from unmask.queries.dependence.question import (
     check_support,
     read_question,
 )
-from unmask.queries.parallel.head import required
-from unmask.queries.parallel.mapping import measured_by
 from unmask.settings import Settings
 from unmask.text.support import Support
 
@@ -74,9 +73,10 @@ class DependenceKind(Kind):
         return question
 
     def _options(self, lm: LanguageModel) -> MapOptions:
-        by_head = measured_by(required(lm.head, lm.name)) if self.measure == "head" else None
+        by_head = required(lm.head, lm.name).measure if self.measure == "head" else None
         support = lm.support(self.support if isinstance(self.support, str) else list(self.support))
-        return MapOptions(self.measure, support, self.samples, self.window, self.seed, by_head)
+        how = self.samples, self.window, self.seed
+        return MapOptions(self.measure, support, *how, by_head, lm.name)
 
     def run(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> list[Rows]:
         """One row per pair of places; of a text without a tree one, with the reason."""
@@ -93,7 +93,7 @@ class DependenceKind(Kind):
 
     def maps(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> Iterator[DependenceMap]:
         """The map of every text, in their order."""
-        maps = dependence_maps(lm.model, items, self._options(lm), self.settings, name=lm.name)
+        maps = dependence_maps(lm.model, items, self._options(lm), self.settings)
         return (pairs.corrected() if self.corrected else pairs for pairs in maps)
 
     def work(self, lm: LanguageModel, item: MapQuestion) -> Work:

@@ -1,5 +1,6 @@
 """The dependence between every two places of a text, as a value. Knows no model."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -8,14 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.arguments import whole_number
+from unmask.arguments import real_number, whole_number
 from unmask.errors import SupportError, UnmaskError
 from unmask.lazy import Guessable, to_pandas
 from unmask.names import MEASURES
 from unmask.printable import columns, printable, quoted
 from unmask.queries.dependence import spanning_trees
 from unmask.queries.dependence.spanning_trees import Edge
-from unmask.queries.dependence.together import Groups, check_bound, greedy_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,8 +75,7 @@ class DependenceMap(Guessable):
 
     `values` are symmetric, in the `unit`; they are not a number on the diagonal and, with a window,
     between places further apart. `standard_errors` are None where nothing was estimated by samples.
-    A jacobian has the `information` of the same forward passes too, in bits. Dependence in the
-    model is neither dependence in the world nor syntax, and it has no direction.
+    Dependence in the model is neither dependence in the world nor syntax, and it has no direction.
 
     Examples:
         >>> round(lm.dependence("Two dogs are running.", measure="pmi")["dogs", "running"], 2)
@@ -90,7 +89,6 @@ class DependenceMap(Guessable):
     standard_errors: Float[Tensor, "places places"] | None
     forward_passes: int
     samples: int
-    information: Float[Tensor, "places places"] | None = None
     model: str = "masked LM"
     is_corrected: bool = False
 
@@ -190,7 +188,7 @@ class DependenceMap(Guessable):
         expected = means[:, None] * means / torch.nanmean(self.values)
         return replace(self, values=self.values - expected, standard_errors=None, is_corrected=True)
 
-    def groups(self, at_most: float = 0.05) -> Groups:
+    def groups(self, at_most: float = 0.05) -> list[tuple[int, ...]]:
         """Groups of places no two of which share more than a bound: they may be filled together.
 
         Groups are greedy, in the order of the text: a place joins the first group in which it
@@ -206,13 +204,26 @@ class DependenceMap(Guessable):
             >>> lm.dependence("Two [MASK] are [MASK].", samples=8).groups(at_most=1.0)
             [(0, 1)]
         """
-        bound = check_bound(at_most)
+        bits = real_number(at_most)
+        if bits is None or not 0 <= bits < math.inf:
+            raise UnmaskError(
+                "a bound on mutual information is a number of bits from 0, such as 0.05, not "
+                f"{quoted(at_most)}"
+            )
         if self.unit != "bits":
             raise UnmaskError(
                 f"groups are bounded in bits, and {self.measure} is in {self.unit}; take "
                 "measure='mutual-information' or 'head'"
             )
-        return greedy_groups(self.values, range(len(self.places)), bound)
+        rows, groups = self.values.tolist(), list[list[int]]()
+        for place, row in enumerate(rows):
+            fitting = (g for g in groups if all(row[other] <= bits for other in g))
+            group = next(fitting, None)
+            if group is None:
+                groups.append([place])
+            else:
+                group.append(place)
+        return [tuple(group) for group in groups]
 
     def tree(self, *, projective: bool = False) -> list[Edge]:
         """The tree that joins all places by the strongest dependences.

@@ -24,10 +24,10 @@ from torch import Tensor
 
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.model.shapes import Shape, run_by_shape
+from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.question import (
     MapOptions,
     MapQuestion,
-    MeasuredMap,
     Opening,
     ids_of,
     positions_of,
@@ -49,7 +49,7 @@ Measured = tuple[Float[Tensor, "places places"], Float[Tensor, "places places"],
 
 def by_information(
     reader: RowReader, questions: Sequence[MapQuestion], options: MapOptions
-) -> list[MeasuredMap]:
+) -> list[DependenceMap]:
     """The map of every text, in bits."""
     outcomes = Outcomes.of(reader.model, options.support)
 
@@ -79,11 +79,11 @@ def by_information(
 
 def _averaged(
     question: MapQuestion, options: MapOptions, numbers: Tensor, passes: int
-) -> MeasuredMap:
+) -> DependenceMap:
     """Both directions averaged, in bits, of pairs that are near enough."""
     bits, (values, variances) = 2 * math.log(2), options.within(question, numbers)
     errors = None if options.is_exact(question) else (variances + variances.T).sqrt() / bits
-    return MeasuredMap((values + values.T) / bits, passes, standard_errors=errors)
+    return options.map_of(question, (values + values.T) / bits, passes, errors)
 
 
 class _Fills(NamedTuple):

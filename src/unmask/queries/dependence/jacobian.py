@@ -6,9 +6,6 @@ read, is a block per pair of places: normalisers drop out, and if the conditiona
 the block of (j, i) is that of (i, j) transposed. The value is the Frobenius norm of the mean of
 both, as Zhang et al. (2024) have it. Pieces of a word are written together and read one by one, so
 the two blocks differ in shape; there it is the root of the mean of both squared norms.
-
-The same passes give a mutual information: that of the token written, drawn from what the model
-expects there, and the token read, both among the candidates.
 """
 
 import math
@@ -22,10 +19,10 @@ from torch import Tensor
 
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.model.shapes import Shape, run_by_shape
+from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.question import (
     MapOptions,
     MapQuestion,
-    MeasuredMap,
     ids_of,
     positions_of,
     read_places,
@@ -40,7 +37,6 @@ class Proposed(NamedTuple):
 
     tokens: Int[Tensor, "pieces candidates"]
     fills: Int[Tensor, "fills pieces"]
-    log_probs: Float[Tensor, " fills"]
 
 
 class Written(NamedTuple):
@@ -53,14 +49,12 @@ class Written(NamedTuple):
 
 def by_jacobian(
     reader: RowReader, questions: Sequence[MapQuestion], options: MapOptions
-) -> list[MeasuredMap]:
-    """The map of every text in nats, and the information of the same passes in bits."""
+) -> list[DependenceMap]:
+    """The map of every text, in nats."""
     asked = [(n, place) for n, q in enumerate(questions) for place in range(len(q.places))]
     proposed = _propose(reader, questions, asked, options)
     written = _write(reader, questions, asked, proposed, options)
-    return [
-        _measured(n, question, proposed, written, options) for n, question in enumerate(questions)
-    ]
+    return [_measured(n, question, written, options) for n, question in enumerate(questions)]
 
 
 def cells(question: MapQuestion, options: MapOptions) -> int:
@@ -131,7 +125,7 @@ def _fills(
         best = (scores[:, None] + log_p).flatten().topk(tokens.shape[1])
         first, last = best.indices // len(log_p), best.indices % len(log_p)
         fills, scores = torch.cat([fills[first], more[last][:, None]], dim=1), best.values
-    return Proposed(tokens, fills, scores)
+    return Proposed(tokens, fills)
 
 
 # --- what is read ------------------------------------------------------------------------------
@@ -218,15 +212,13 @@ def _logits(
 def _measured(
     number: int,
     question: MapQuestion,
-    proposed: Mapping[Asked, Proposed],
     written: Mapping[Asked, Written],
     options: MapOptions,
-) -> MeasuredMap:
+) -> DependenceMap:
     size, widths = len(question.places), question.widths
     mine = [written[number, place] for place in range(size)]
     centred = [_centred(block.logits.double()) for block in mine]
-    information = [_information(proposed[number, p], block.logits) for p, block in enumerate(mine)]
-    values, bits = torch.full((2, size, size), math.nan, dtype=torch.float64)
+    values = torch.full((size, size), math.nan, dtype=torch.float64)
     for first, second in options.pairs(question):
         there = centred[first][:, mine[first].columns[second]]
         back = centred[second][:, mine[second].columns[first]]
@@ -235,23 +227,10 @@ def _measured(
         else:
             norm = ((there.square().sum() + back.square().sum()) / 2).sqrt()
         values[first, second] = values[second, first] = norm
-        total = information[first][mine[first].columns[second]].sum()
-        total += information[second][mine[second].columns[first]].sum()
-        bits[first, second] = bits[second, first] = total / (2 * math.log(2))
-    return MeasuredMap(values, size + sum(block.rows for block in mine), information=bits)
+    return options.map_of(question, values, size + sum(block.rows for block in mine))
 
 
 def _centred(logits: Float[Tensor, "fills read k"]) -> Float[Tensor, "fills read k"]:
     """Without the means over tokens written and tokens read."""
     logits = logits - logits.mean(dim=2, keepdim=True)
     return logits - logits.mean(dim=0, keepdim=True)
-
-
-def _information(
-    proposed: Proposed, logits: Float[Tensor, "fills read k"]
-) -> Float[Tensor, " read"]:
-    """The information of the written token about each place that is read, in nats."""
-    weights = torch.softmax(proposed.log_probs, dim=0)
-    log_q = torch.log_softmax(logits.double(), dim=2)
-    mean = torch.logsumexp(log_q + weights.log()[:, None, None], dim=0)
-    return (weights[:, None] * (log_q.exp() * (log_q - mean)).sum(dim=2)).sum(dim=0)

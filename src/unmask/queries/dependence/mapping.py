@@ -14,7 +14,11 @@ from unmask.queries.dependence.pmi import by_pmi
 from unmask.queries.dependence.question import MapOptions, MapQuestion, MeasureMaps
 from unmask.settings import Settings
 
-_BY_MEASURE = {"mutual-information": by_information, "pmi": by_pmi, "jacobian": by_jacobian}
+_BY_MEASURE: dict[str, MeasureMaps] = {
+    "mutual-information": by_information,
+    "pmi": by_pmi,
+    "jacobian": by_jacobian,
+}
 # tokens of all rows of the texts that run together: enough that few batches are not full
 _TOKENS_PER_WINDOW = 2**18
 # numbers that the blocks of their Jacobians hold, 4 bytes each
@@ -26,14 +30,12 @@ def dependence_maps(
     questions: Iterable[MapQuestion],
     options: MapOptions,
     settings: Settings,
-    *,
-    name: str = "masked LM",
 ) -> Iterator[DependenceMap]:
     """The map of every text, in their order; a window of texts runs at a time."""
-    reader = RowReader(model, settings)
+    reader, measure = RowReader(model, settings), options.by_head or _BY_MEASURE[options.measure]
     with reader.counted(options.measure):
         for window in _windows(questions, options, settings):
-            yield from _maps(reader, window, options, name)
+            yield from measure(reader, window, options)
 
 
 def _windows(
@@ -62,23 +64,4 @@ def check_memory(question: MapQuestion, options: MapOptions, settings: Settings)
             f"the jacobian of {len(question.places)} places holds {readable_bytes(needed)}, above "
             f"the memory limit of {readable_bytes(settings.memory_limit)}; give fewer samples or "
             "places, or a higher limit"
-        )
-
-
-def _maps(
-    reader: RowReader, questions: list[MapQuestion], options: MapOptions, name: str
-) -> Iterator[DependenceMap]:
-    measure: MeasureMaps = options.by_head or _BY_MEASURE[options.measure]
-    measured = measure(reader, questions, options)
-    for question, of_text in zip(questions, measured, strict=True):
-        yield DependenceMap(
-            text=question.text,
-            places=question.places,
-            measure=options.measure,
-            values=of_text.values,
-            standard_errors=of_text.standard_errors,
-            information=of_text.information,
-            forward_passes=of_text.forward_passes,
-            samples=min(options.samples, len(options.support)),
-            model=name,
         )

@@ -13,10 +13,10 @@ import torch
 
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
+from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.question import (
     MapOptions,
     MapQuestion,
-    MeasuredMap,
     ids_of,
     positions_of,
 )
@@ -27,7 +27,7 @@ Asked = tuple[int, tuple[int, ...]]
 
 def by_pmi(
     reader: RowReader, questions: Sequence[MapQuestion], options: MapOptions
-) -> list[MeasuredMap]:
+) -> list[DependenceMap]:
     """The map of every text, in nats."""
     asked: list[Asked] = []
     for number, question in enumerate(questions):
@@ -42,7 +42,7 @@ def by_pmi(
             first, second = places
             values[number][first, second] = values[number][second, first] = value
     return [
-        MeasuredMap(matrix, options.forward_passes(question))
+        options.map_of(question, matrix, options.forward_passes(question))
         for matrix, question in zip(values, questions, strict=True)
     ]
 

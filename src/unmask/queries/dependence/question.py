@@ -15,13 +15,15 @@ from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.model.row_reader import Outcomes, RowReader, UseDistributions
 from unmask.names import ALPHABETS, MEASURES
 from unmask.printable import quoted
-from unmask.queries.dependence.dependence_map import Place, numbers_of
+from unmask.queries.dependence.dependence_map import DependenceMap, Place, numbers_of
 from unmask.queries.joint_model import JointModel, read_cloze
 from unmask.text.candidates import Candidates
 from unmask.text.cloze import Blank, Cloze, checked_text
 from unmask.text.residues import residues_as_blanks
 from unmask.text.support import Support
 from unmask.text.words import every_word
+
+Matrix = Float[Tensor, "places places"]
 
 DEFAULT_MEASURE = "mutual-information"
 DEFAULT_SAMPLES = 32
@@ -54,16 +56,6 @@ Opening = tuple[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredMap:
-    """The numbers that a measure gives for one text."""
-
-    values: Float[Tensor, "places places"]
-    forward_passes: int
-    standard_errors: Float[Tensor, "places places"] | None = None
-    information: Float[Tensor, "places places"] | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class MapOptions:
     """The measure, its support, the number of samples, and the largest distance of places.
 
@@ -76,6 +68,7 @@ class MapOptions:
     window: int | None = None
     seed: int = 0
     by_head: "MeasureMaps | None" = None
+    model: str = "masked LM"
 
     def __post_init__(self) -> None:
         """Reject what cannot be measured."""
@@ -92,6 +85,21 @@ class MapOptions:
                 raise UnmaskError(
                     f"{name} is a whole number from {least} to {most:,}, not {quoted(value)}"
                 )
+
+    def map_of(
+        self, question: MapQuestion, values: Matrix, passes: int, errors: Matrix | None = None
+    ) -> DependenceMap:
+        """The map of a text, from its numbers."""
+        return DependenceMap(
+            text=question.text,
+            places=question.places,
+            measure=self.measure,
+            values=values,
+            standard_errors=errors,
+            forward_passes=passes,
+            samples=min(self.samples, len(self.support)),
+            model=self.model,
+        )
 
     def pairs(self, question: MapQuestion) -> Iterator[tuple[int, int]]:
         """Every two places that are near enough."""
@@ -168,7 +176,7 @@ class MapOptions:
         return len(self.support) <= self.samples and max(question.widths) == 1
 
 
-MeasureMaps = Callable[[RowReader, Sequence[MapQuestion], MapOptions], Sequence[MeasuredMap]]
+MeasureMaps = Callable[[RowReader, Sequence[MapQuestion], MapOptions], Sequence[DependenceMap]]
 
 
 def check_support(measure: str, support: object) -> None:

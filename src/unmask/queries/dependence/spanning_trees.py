@@ -62,11 +62,6 @@ def projective_tree(values: Matrix) -> list[Edge]:
     return sorted(_followed(cut, split, size))
 
 
-def neighbours(size: int) -> list[Edge]:
-    """The tree that links every place to the next: what any other has to beat."""
-    return [(place, place + 1) for place in range(size - 1)]
-
-
 def _followed(cut: NDArray[np.int_], split: NDArray[np.int_], size: int) -> Iterable[Edge]:
     """The edges of the best whole span over everything."""
     rest: list[tuple[int, int, int | None]] = [(0, size - 1, 0)]

@@ -20,11 +20,11 @@ from torch import Tensor, nn
 from unmask.errors import UnmaskError
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes, RowReader
+from unmask.queries.decode.decoding import BlankedText, Decoding, Predictor, fill_blanked
+from unmask.queries.decode.features import each_masked, feature_groups, pair_features
 from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import MapOptions
 from unmask.queries.joint_model import JointModel
-from unmask.queries.parallel.decoding import BlankedText, Decoding, Predictor, fill_blanked
-from unmask.queries.parallel.features import each_masked, feature_groups, pair_features
 from unmask.settings import Settings
 from unmask.text.support import Support
 

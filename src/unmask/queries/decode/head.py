@@ -29,10 +29,12 @@ from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.names import model_name
 from unmask.printable import printable, quoted
+from unmask.queries.decode import training
+from unmask.queries.decode.decoding import one_support
+from unmask.queries.decode.features import each_masked, feature_groups, pair_features
+from unmask.queries.dependence.dependence_map import DependenceMap
+from unmask.queries.dependence.question import MapOptions, MapQuestion, positions_of
 from unmask.queries.joint_model import Axes, JointModel
-from unmask.queries.parallel import training
-from unmask.queries.parallel.features import feature_groups, pair_features
-from unmask.queries.parallel.filling import one_support
 from unmask.settings import Settings
 from unmask.tables.proposals import AUTO
 from unmask.text.support import Support
@@ -178,6 +180,41 @@ class DependenceHead:
         first, second = torch.triu_indices(count, count, offset=1)
         values[:, first, second] = self.bits(pair_features(inside, log_probs, positions))
         return values + values.mT
+
+    def measure(
+        self, reader: RowReader, questions: Sequence[MapQuestion], options: MapOptions
+    ) -> list[DependenceMap]:
+        """Maps of dependence: of the blanks of a text in one pass, of a whole text in one a pair.
+
+        A head knows pairs of masked tokens. Of two words in a whole text both are masked, as mutual
+        information is measured. A word of several tokens has the sum over them.
+        """
+        openings, mask_id = options.openings(questions), reader.model.mask_id
+        tables = [torch.zeros((len(each.places),) * 2, dtype=torch.float64) for each in questions]
+        rows = []
+        for number, masked in openings:
+            positions = positions_of([(questions[number], masked)])[0].tolist()
+            ids = enumerate(questions[number].ids)
+            rows.append(([mask_id if n in positions else t for n, t in ids], positions))
+
+        def use(numbers: Sequence[int], inside: Inside, log_probs: Tensor, at: Tensor) -> None:
+            for row, bits in zip(numbers, self.predict(inside, log_probs, at), strict=True):
+                number, masked = openings[row]
+                widths = torch.tensor([questions[number].widths[n] for n in masked])
+                places = torch.tensor(masked).repeat_interleave(widths)
+                size = len(places)
+                tables[number].index_put_(
+                    (places[:, None], places), bits[:size, :size], accumulate=True
+                )
+
+        outcomes = Outcomes.of(reader.model, options.support)
+        each_masked(reader, rows, outcomes, use, attention=self.reads_attention)
+        return [
+            options.map_of(
+                question, options.within(question, table), options.forward_passes(question)
+            )
+            for question, table in zip(questions, tables, strict=True)
+        ]
 
     def threshold_for(self, passes: float, blanks: int) -> float:
         """The bound, in bits, at which held-out texts of so many blanks took so many passes.

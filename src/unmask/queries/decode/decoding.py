@@ -7,10 +7,11 @@ so that rules which agree draw the same tokens.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 from zlib import crc32
 
 import numpy as np
@@ -18,21 +19,30 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.errors import ModelError
+from unmask.arguments import whole_number
+from unmask.errors import ClozeError, ModelError, SupportError, UnmaskError
+from unmask.joints.fill import Fill
 from unmask.lazy import computed_once
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes, RowReader
-from unmask.queries.dependence.dependence_map import Place
-from unmask.queries.dependence.information import by_information
-from unmask.queries.dependence.question import MapOptions, MapQuestion
-from unmask.queries.parallel.features import each_masked
-from unmask.queries.parallel.rules import (
+from unmask.printable import quoted
+from unmask.queries import fill_mask_output
+from unmask.queries.decode.features import each_masked
+from unmask.queries.decode.rules import (
     FUNCTIONS,
     Rule,
     Step,
     asks_for_attention,
     own_choice,
+    rule_name,
 )
+from unmask.queries.dependence.dependence_map import Place
+from unmask.queries.dependence.information import by_information
+from unmask.queries.dependence.question import MapOptions, MapQuestion
+from unmask.queries.joint_model import Axes, JointModel
+from unmask.settings import Settings, Sketch
+from unmask.tables.proposals import is_auto
+from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 # tokens that are written into a blank to measure its mutual information with the others
@@ -242,3 +252,57 @@ def _measure(reader: RowReader, by_text: Mapping[BlankedText, Sequence[Filling]]
         for filling in fillings:
             filling.measured = result.values
             filling.forward_passes += result.forward_passes
+
+
+# --- what `lm.decode` returns --------------------------------------------------------------------
+
+
+def one_support(lm: JointModel, support: Axes) -> Support:
+    """The tokens that every blank ranges over; by default all that are written in texts."""
+    if isinstance(support, Mapping | Sketch) or whole_number(support) is not None:
+        raise SupportError(
+            "blanks that are filled step by step have one support: 'vocabulary', 'tokens', "
+            f"'no-special', an alphabet or a list of tokens, not {quoted(support)}"
+        )
+    candidates: Any = "tokens" if is_auto(support) else support
+    return lm.support(candidates)
+
+
+def check_seed(seed: object) -> None:
+    """Reject what does not seed a generator."""
+    number = whole_number(seed)
+    if number is None or not 0 <= number < 2**31:
+        raise UnmaskError(f"seed is a whole number from 0 to {2**31 - 1:,}, not {quoted(seed)}")
+
+
+def decoded(
+    lm: JointModel, clozes: Sequence[Cloze], decodings: Sequence[Decoding], settings: Settings
+) -> list[dict[str, Any]]:
+    """A fill per text, with its rule, the blanks of each step as `groups`, and its passes."""
+    for cloze in clozes:
+        if max(cloze.blank_widths) > 1:
+            raise ClozeError(
+                "blanks that are filled step by step have one token each, and some have more; "
+                "write one mask per blank"
+            )
+    texts = [BlankedText(cloze.ids, cloze.positions) for cloze in clozes]
+    reader = RowReader(lm.model, settings)
+    with reader.counted(rule_name(decodings[0].rule) if decodings else ""):
+        reader.expect(sum(len(text.positions) for text in texts))
+        fillings = fill_blanked(reader, texts, decodings)
+    results = []
+    for cloze, decoding, filling in zip(clozes, decodings, fillings, strict=True):
+        support = decoding.support
+        ids = tuple(int(support.ids[place]) for place in filling.tokens)
+        names = tuple(support.names[place] for place in filling.tokens)
+        fill, blanks = Fill(names, ids, filling.log_prob), replace(cloze, gold=None)
+        (result,) = fill_mask_output.of_tokens(lm.tokenizer, blanks, [fill], "decode")
+        steps = {
+            "rule": rule_name(decoding.rule),
+            # JSON has no infinity: the bound of a head that may fill all blanks at once
+            "threshold": None if decoding.threshold == math.inf else decoding.threshold,
+            "groups": filling.steps,
+            "forward_passes": filling.forward_passes,
+        }
+        results.append(result | steps)
+    return results
