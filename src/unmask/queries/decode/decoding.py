@@ -1,16 +1,14 @@
 """Texts with many blanks, filled step by step as a rule decides: one forward pass per step.
 
-Texts advance together, those of one length in the same batches, and equal rows run once; what is
-filled in one of them does not depend on the others, but for rounding. A token is the likeliest of
+Texts advance together, those of one length in the same batches; what is filled in one of them does
+not depend on the others, but for rounding. A token is the likeliest of
 its blank, or drawn: by one uniform number per blank, from the seed, the text and the blank alone,
 so that rules which agree draw the same tokens.
 """
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Protocol
 from zlib import crc32
 
@@ -46,7 +44,9 @@ from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 # tokens that are written into a blank to measure its mutual information with the others
-SAMPLES_PER_STEP = 12
+_SAMPLES_PER_STEP = 12
+# of a step: the numbers of blanks, their tokens and log-probability, and predictions to be kept
+Decided = tuple[list[int], list[int], float, Tensor | None]
 # layers, from the last, whose attention is averaged
 _ATTENDING = 2
 
@@ -130,10 +130,10 @@ class Filling:
         draw = np.random.default_rng([decoding.seed, self._key, 0])
         self._uniforms = draw.random(count).tolist() if decoding.draw else None
 
-    def masked(self) -> BlankedText:
-        """The text with the blanks that are left to fill."""
-        positions = tuple(self.text.positions[blank] for blank in self.left)
-        return BlankedText(tuple(self.ids), positions)
+    @property
+    def open_positions(self) -> tuple[int, ...]:
+        """The positions of the blanks that are left to fill."""
+        return tuple(self.text.positions[blank] for blank in self.left)
 
     def step(self, log_probs: Tensor, predicted: Tensor | None) -> Step:
         """The open blanks before the next step."""
@@ -141,15 +141,13 @@ class Filling:
         dependence = predicted if self.measured is None else self.measured
         return Step(log_probs, self.before, generator, dependence)
 
-    def decide(self, step: Step, attention: Tensor | None) -> Callable[[], None]:
-        """A function that fills the next blanks: a batch may fail and be tried again before."""
+    def decided(self, step: Step, attention: Tensor | None) -> Decided:
+        """The next blanks, by their numbers among those that are left, with tokens and log p."""
         blanks = self.decoding.choice(step, attention)
         tokens = [self._token(blank, step) for blank in blanks]
-        rest = sorted(set(range(len(self.left))) - set(blanks))
         # predictions are kept only where they are read again
-        before = None if isinstance(self.decoding.rule, str) else step.log_probs[rest]
-        log_prob = float(step.log_probs[blanks, tokens].sum())
-        return partial(self._fill, [self.left[n] for n in blanks], tokens, log_prob, before)
+        before = None if isinstance(self.decoding.rule, str) else step.log_probs
+        return blanks, tokens, float(step.log_probs[blanks, tokens].sum()), before
 
     def _token(self, number: int, step: Step) -> int:
         if self._uniforms is None:
@@ -159,15 +157,18 @@ class Filling:
         place = torch.searchsorted(totals, uniform * totals[-1], right=True)
         return min(int(place), len(totals) - 1)
 
-    def _fill(
+    def fill(
         self, blanks: list[int], tokens: list[int], log_prob: float, before: Tensor | None
     ) -> None:
-        for blank, token in zip(blanks, tokens, strict=True):
+        """Write the tokens of a step."""
+        for number, token in zip(blanks, tokens, strict=True):
+            blank = self.left[number]
             self.tokens[blank] = token
             self.ids[self.text.positions[blank]] = int(self.decoding.support.ids[token])
-        self.steps.append(tuple(blanks))
-        self.left = [blank for blank in self.left if blank not in blanks]
-        self.before, self.measured = before, None
+        self.steps.append(tuple(self.left[number] for number in blanks))
+        rest = [number for number in range(len(self.left)) if number not in blanks]
+        self.left = [self.left[number] for number in rest]
+        self.before, self.measured = None if before is None else before[rest], None
         self.log_prob += log_prob
         self.forward_passes += 1
 
@@ -184,47 +185,35 @@ def fill_blanked(
 
 
 def _fill_step(reader: RowReader, fillings: Sequence[Filling], outcomes: Outcomes) -> None:
-    by_text: dict[BlankedText, list[Filling]] = {}
-    for filling in fillings:
-        by_text.setdefault(filling.masked(), []).append(filling)
-    groups, decided = list(by_text.values()), dict[int, list[Callable[[], None]]]()
-    _measure(reader, by_text)
+    _measure(reader, [each for each in fillings if each.decoding.rule == "mutual-information"])
+    decodings = [filling.decoding for filling in fillings]
+    # all of them have one head
+    head = next((each.head for each in decodings if each.head is not None), None)
+    is_handed, decided = any(each.hands_attention for each in decodings), dict[int, Decided]()
 
     def use(numbers: Sequence[int], inside: Inside, log_probs: Tensor, positions: Tensor) -> None:
-        rows = [groups[number] for number in numbers]
-        for number, row, steps in zip(
-            numbers, rows, _steps(rows, inside, log_probs, positions), strict=True
-        ):
-            pairs = zip(row, steps, strict=True)
-            decided[number] = [filling.decide(*step) for filling, step in pairs]
+        bits = None if head is None else head.predict(inside, log_probs, positions)
+        weights = mean_attention(inside) if is_handed else None
+        for row, number in enumerate(numbers):
+            filling = fillings[number]
+            count = len(filling.left)
+            predicted, attention = (
+                None if table is None else table[row, :count, :count] for table in (bits, weights)
+            )
+            step = filling.step(log_probs[row, :count], predicted)
+            # a batch may fail and be tried again before anything is filled
+            decided[number] = filling.decided(step, attention)
 
-    decodings = [filling.decoding for filling in fillings]
     each_masked(
         reader,
-        [(text.ids, text.positions) for text in by_text],
+        [(filling.ids, filling.open_positions) for filling in fillings],
         outcomes,
         use,
-        inside=any(each.rule == "head" or each.hands_attention for each in decodings),
+        inside=head is not None or is_handed,
         attention=any(each.reads_attention for each in decodings),
     )
-    for fill in itertools.chain.from_iterable(decided.values()):
-        fill()
-
-
-def _steps(
-    rows: Sequence[Sequence[Filling]], inside: Inside, log_probs: Tensor, positions: Tensor
-) -> Iterator[list[tuple[Step, Tensor | None]]]:
-    """The step of every text of each row, with its attention; all of them have one head."""
-    decodings = [filling.decoding for row in rows for filling in row]
-    head = next((each.head for each in decodings if each.head is not None), None)
-    bits = None if head is None else head.predict(inside, log_probs, positions)
-    weights = mean_attention(inside) if any(each.hands_attention for each in decodings) else None
-    for number, row in enumerate(rows):
-        count = len(row[0].left)
-        predicted, attention = (
-            None if table is None else table[number, :count, :count] for table in (bits, weights)
-        )
-        yield [(filling.step(log_probs[number, :count], predicted), attention) for filling in row]
+    for number, blanks in decided.items():
+        fillings[number].fill(*blanks)
 
 
 def mean_attention(inside: Inside) -> Float[Tensor, "rows blanks blanks"]:
@@ -235,23 +224,17 @@ def mean_attention(inside: Inside) -> Float[Tensor, "rows blanks blanks"]:
     return torch.maximum(mean, mean.mT)
 
 
-def _measure(reader: RowReader, by_text: Mapping[BlankedText, Sequence[Filling]]) -> None:
+def _measure(reader: RowReader, fillings: Sequence[Filling]) -> None:
     """The mutual information of all blanks that are left, in forward passes of their own."""
-    measured = {
-        text: fillings
-        for text, group in by_text.items()
-        if (fillings := [each for each in group if each.decoding.rule == "mutual-information"])
-        and len(text.positions) > 1
-    }
-    if not measured:
+    several = [filling for filling in fillings if len(filling.left) > 1]
+    if not several:
         return
-    (first, *_), *_ = measured.values()
-    options = MapOptions("mutual-information", first.decoding.support, SAMPLES_PER_STEP)
-    results = by_information(reader, [text.question() for text in measured], options)
-    for fillings, result in zip(measured.values(), results, strict=True):
-        for filling in fillings:
-            filling.measured = result.values
-            filling.forward_passes += result.forward_passes
+    options = MapOptions("mutual-information", several[0].decoding.support, _SAMPLES_PER_STEP)
+    texts = [BlankedText(tuple(each.ids), each.open_positions) for each in several]
+    results = by_information(reader, [text.question() for text in texts], options)
+    for filling, result in zip(several, results, strict=True):
+        filling.measured = result.values
+        filling.forward_passes += result.forward_passes
 
 
 # --- what `lm.decode` returns --------------------------------------------------------------------

@@ -33,16 +33,19 @@ Asked = tuple[int, int]
 
 
 class Proposed(NamedTuple):
-    """The candidates of a place: tokens for each piece, and fills of all its pieces together."""
+    """The candidates of a place: tokens for each piece, and fills of all its pieces together.
+
+    They stand as places on the support.
+    """
 
     tokens: Int[Tensor, "pieces candidates"]
     fills: Int[Tensor, "fills pieces"]
 
 
 class Written(NamedTuple):
-    """The logits read with every fill of a place written, at the places near it, and new rows."""
+    """The log-probabilities read with every fill of a place written, near it, and new rows."""
 
-    logits: Float[Tensor, "fills read candidates"]
+    log_probs: Float[Tensor, "fills read candidates"]
     columns: Mapping[int, slice]
     rows: int
 
@@ -54,7 +57,10 @@ def by_jacobian(
     asked = [(n, place) for n, q in enumerate(questions) for place in range(len(q.places))]
     proposed = _propose(reader, questions, asked, options)
     written = _write(reader, questions, asked, proposed, options)
-    return [_measured(n, question, written, options) for n, question in enumerate(questions)]
+    return [
+        _measured(question, [written[n, place] for place in range(len(question.places))], options)
+        for n, question in enumerate(questions)
+    ]
 
 
 def cells(question: MapQuestion, options: MapOptions) -> int:
@@ -62,9 +68,6 @@ def cells(question: MapQuestion, options: MapOptions) -> int:
     near = sum(len(options.near(question, place)) for place in range(len(question.places)))
     pieces = sum(question.widths) / len(question.places)
     return round(near * pieces * min(options.samples, len(options.support)) ** 2)
-
-
-# --- what is written ---------------------------------------------------------------------------
 
 
 def _propose(
@@ -95,7 +98,7 @@ def _propose(
             log_probs[rows, column] = log_p.cpu().gather(1, best)
 
         read_places(reader, ids, positions, outcomes, keep)
-        return map(_fills, support[places], log_probs)
+        return map(_fills, places, log_probs)
 
     return dict(zip(asked, run_by_shape(reader, asked, shape_of, propose), strict=True))
 
@@ -128,9 +131,6 @@ def _fills(
     return Proposed(tokens, fills)
 
 
-# --- what is read ------------------------------------------------------------------------------
-
-
 def _write(
     reader: RowReader,
     questions: Sequence[MapQuestion],
@@ -138,8 +138,9 @@ def _write(
     proposed: Mapping[Asked, Proposed],
     options: MapOptions,
 ) -> dict[Asked, Written]:
-    """Every fill of every place in turn: the logits of all candidates at all places."""
-    fills = min(options.samples, len(options.support))
+    """Every fill of every place in turn, and what is read of the candidates at places near it."""
+    fills, support = min(options.samples, len(options.support)), options.support.ids.cpu().long()
+    outcomes = Outcomes.of(reader.model, options.support)
 
     def shape_of(one: Asked) -> Shape:
         question = questions[one[0]]
@@ -148,14 +149,28 @@ def _write(
     def write(some: list[Asked]) -> Iterator[Written]:
         rows = []
         for n, place in some:
-            ids, fill = torch.tensor(questions[n].ids), proposed[n, place].fills
+            ids, fill = torch.tensor(questions[n].ids), support[proposed[n, place].fills]
             ids = ids.repeat(len(fill), 1)
             ids[:, list(questions[n].places[place].positions)] = fill
             # behind the number of the text
             rows.append(torch.cat([torch.full((len(fill), 1), n), ids], dim=1))
         # the unchanged text is among the rows of each of its places, and runs once
         distinct, which = torch.unique(torch.cat(rows), dim=0, return_inverse=True)
-        logits = _read(reader, questions, distinct, proposed)
+        texts, text = torch.unique(distinct[:, 0], return_inverse=True)
+        every = [(questions[n], range(len(questions[n].places))) for n in texts.tolist()]
+        tokens = torch.stack(
+            [
+                torch.cat([proposed[n, place].tokens for place in places])
+                for n, (_, places) in zip(texts.tolist(), every, strict=True)
+            ]
+        )
+        read = torch.empty(len(distinct), *tokens.shape[1:])
+
+        def keep(rows: Tensor, column: int, log_p: Tensor) -> None:
+            read[rows, column] = log_p.cpu().gather(1, tokens[text[rows], column]).float()
+
+        ids = distinct[:, 1:].contiguous()
+        read_places(reader, ids, positions_of(every)[text], outcomes, keep)
         seen: set[int] = set()
         for (n, place), part in zip(some, which.split([len(r) for r in rows]), strict=True):
             near = options.near(questions[n], place)
@@ -163,74 +178,28 @@ def _write(
             start, new = ends[near.start], set(part.tolist()) - seen
             seen |= new
             columns = {p: slice(ends[p] - start, ends[p + 1] - start) for p in near}
-            yield Written(logits[part][:, start : ends[near.stop]], columns, len(new))
+            yield Written(read[part][:, start : ends[near.stop]], columns, len(new))
 
     return dict(zip(asked, run_by_shape(reader, asked, shape_of, write), strict=True))
 
 
-def _read(
-    reader: RowReader,
-    questions: Sequence[MapQuestion],
-    rows: Int[Tensor, "rows number_and_length"],
-    proposed: Mapping[Asked, Proposed],
-) -> Float[Tensor, "rows read candidates"]:
-    """The logits of the candidates at all places, in rows that are in the order of their texts."""
-    number, ids = rows[:, 0], rows[:, 1:].contiguous()
-    every = Outcomes.of(reader.model)
-    tokens = {
-        n: torch.cat([proposed[n, place].tokens for place in range(len(questions[n].places))])
-        for n in number.unique().tolist()
-    }
-    logits = torch.empty(len(ids), *next(iter(tokens.values())).shape)
-
-    def keep(batch: slice, readouts: Tensor) -> None:
-        texts, counts = torch.unique_consecutive(number[batch], return_counts=True)
-        start = batch.start
-        for n, part in zip(texts.tolist(), readouts.split(counts.tolist()), strict=True):
-            logits[start : start + len(part)] = _logits(every, part, tokens[n]).cpu()
-            start += len(part)
-
-    positions = {n: [p for place in questions[n].places for p in place.positions] for n in tokens}
-    at = torch.tensor([positions[n] for n in number.tolist()])
-    reader.each_batch(ids, at, keep)
-    return logits
-
-
-def _logits(
-    every: Outcomes, readouts: Float[Tensor, "rows read width"], tokens: Int[Tensor, "read k"]
-) -> Float[Tensor, "rows read k"]:
-    tokens = tokens.to(readouts.device)
-    if every.weight is None:
-        return readouts.gather(2, tokens.expand(len(readouts), -1, -1)).float()
-    logits = torch.einsum("nrw,rkw->nrk", readouts, every.weight[tokens])
-    return (logits if every.bias is None else logits + every.bias[tokens]).float()
-
-
-# --- what it amounts to ------------------------------------------------------------------------
-
-
 def _measured(
-    number: int,
-    question: MapQuestion,
-    written: Mapping[Asked, Written],
-    options: MapOptions,
+    question: MapQuestion, written: Sequence[Written], options: MapOptions
 ) -> DependenceMap:
     size, widths = len(question.places), question.widths
-    mine = [written[number, place] for place in range(size)]
-    centred = [_centred(block.logits.double()) for block in mine]
+    centred = []
+    for place in written:
+        # without the means over tokens written and tokens read, which normalisers are part of
+        block = place.log_probs.double()
+        block = block - block.mean(dim=2, keepdim=True)
+        centred.append(block - block.mean(dim=0, keepdim=True))
     values = torch.full((size, size), math.nan, dtype=torch.float64)
     for first, second in options.pairs(question):
-        there = centred[first][:, mine[first].columns[second]]
-        back = centred[second][:, mine[second].columns[first]]
+        there = centred[first][:, written[first].columns[second]]
+        back = centred[second][:, written[second].columns[first]]
         if widths[first] == widths[second] == 1:
             norm = ((there[:, 0] + back[:, 0].T) / 2).norm()
         else:
             norm = ((there.square().sum() + back.square().sum()) / 2).sqrt()
         values[first, second] = values[second, first] = norm
-    return options.map_of(question, values, size + sum(block.rows for block in mine))
-
-
-def _centred(logits: Float[Tensor, "fills read k"]) -> Float[Tensor, "fills read k"]:
-    """Without the means over tokens written and tokens read."""
-    logits = logits - logits.mean(dim=2, keepdim=True)
-    return logits - logits.mean(dim=0, keepdim=True)
+    return options.map_of(question, values, size + sum(place.rows for place in written))
