@@ -217,26 +217,8 @@ def table(rows: Sequence[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def differences(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """A line for each figure: the difference of the two models on every corpus."""
-    corpora = list(dict.fromkeys(row["corpus"] for row in rows))
-    lines = [f"| any-rate minus tiny-english | {' | '.join(corpora)} |"]
-    lines.append("|---|" + "---|" * len(corpora))
-    by = {(row["figure"], row["corpus"]): row for row in rows if "difference" in row}
-    for figure in dict.fromkeys(row["figure"] for row in rows):
-        each = [by.get((figure, corpus)) for corpus in corpora]
-        cells = [
-            f"{one['difference']:+.3f} +- {one['difference_error']:.3f}" if one else ""
-            for one in each
-        ]
-        lines.append(f"| {' | '.join([figure, *cells])} |")
-    return lines
-
-
 def page(options: argparse.Namespace) -> None:
-    rows = read(options.rows)
-    blocks, tables = {"any rate": differences(rows)}, {"any-rate": table(rows)}
-    marked_page.write_blocks(options.output, blocks, tables)
+    marked_page.write_blocks(options.output, {}, {"any-rate": table(read(options.rows))})
 
 
 def say(text: str) -> None:

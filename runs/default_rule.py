@@ -117,17 +117,13 @@ def test_table(choice: str, test: Mapping[tuple[str, str], fills.Fills]) -> Iter
         )
 
 
-def tables(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The CSV file beside the page."""
-    return {"default": list(dev_table(by_model(rows, "snli-dev")))}
-
-
-def blocks(rows: Sequence[Row], xsum: fills.Fills) -> dict[str, list[str]]:
-    """The part of the page; XSum was measured by runs/parallel_fills.py."""
+def tables(rows: Sequence[Row], xsum: fills.Fills) -> dict[str, list[str]]:
+    """The CSV files beside the page; XSum was measured by runs/parallel_fills.py."""
     dev = by_model(rows, "snli-dev")
     test = {(model, "SNLI"): measured for model, measured in by_model(rows, "snli").items()}
     test["tiny-english", "XSum"] = xsum
-    return {"default, judged": list(test_table(chosen(dev), test))}
+    judged = list(test_table(chosen(dev), test))
+    return {"default": list(dev_table(dev)), "default-judged": judged}
 
 
 def main() -> int:
@@ -145,7 +141,7 @@ def main() -> int:
     else:
         _, published = fills.read(fills.PAGE.with_suffix(".jsonl"))
         rows = read(asked.rows)
-        write_blocks(fills.PAGE, blocks(rows, published["xsum"]), tables(rows))
+        write_blocks(fills.PAGE, {}, tables(rows, published["xsum"]))
     return 0
 
 

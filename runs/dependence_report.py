@@ -156,13 +156,6 @@ SECTIONS: dict[str, tuple[str, Callable[[Any], Iterator[str]]]] = {
     "antibody": ("antibody.json", antibody),
     "together": ("together.jsonl", together),
 }
-# ways of filling that the page shows; the CSV file has all
-WAYS = (
-    "one at a time",
-    "all at once",
-    "surer than 0.5",
-    "together, 0.2 bits",
-)
 
 
 def tables(folder: Path) -> dict[str, list[str]]:
@@ -177,14 +170,12 @@ def tables(folder: Path) -> dict[str, list[str]]:
 
 def blocks(made: dict[str, list[str]]) -> dict[str, list[str]]:
     """The tables that the page shows."""
-    heads, rule, *lines = made["together"]
-    ways = [line for line in lines if line.split(" | ")[0].removeprefix("| ") in WAYS]
     # without the columns by length
     trees = [
         " | ".join(line.split(" | ")[:3]) + " |" for line in made["trees"] if "---" not in line
     ]
     trees.insert(1, "|---|---|---|")
-    return {"trees": trees, "exact": made["exact"], "together": [heads, rule, *ways]}
+    return {"trees": trees, "exact": made["exact"]}
 
 
 def main() -> int:

@@ -197,8 +197,8 @@ def flips(own: Numbers) -> tuple[Numbers, Numbers]:
     return apart.any(axis=(1, 2)).astype(float), apart.sum(axis=(1, 2)) / (seeds * (seeds - 1))
 
 
-def tables(record: Record) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """The lines of the table of the page, and of those that are CSV files."""
+def tables(record: Record) -> dict[str, list[str]]:
+    """The lines of each CSV file."""
     models = record["models"]
     seconds = [f"{record['seconds'][name] / 60:.0f}" for name in models]
     about = [
@@ -207,7 +207,6 @@ def tables(record: Record) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     ]
     shares = [line for name, rows in models.items() for line in seeds_apart(name, rows)]
     every = [line for name, rows in models.items() for line in accuracies(name, rows)]
-    shown = {EQUAL_NAME, *map(str, SHOWN[1:])}
     head = [
         "| model | draws per text | pairs | passes | `elbo` | `unmasking` | difference |",
         "|---|---|---|---|---|---|---|",
@@ -229,8 +228,7 @@ def tables(record: Record) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
             *(f"| {markdown(name)} | {equal(rows)} |" for name, rows in models.items()),
         ],
     }
-    blocks = {"accuracy": [*head, *(line for line in every if line.split(" | ")[1] in shown)]}
-    return blocks, {**whole, "accuracy": [*head, *every]}
+    return {**whole, "accuracy": [*head, *every]}
 
 
 def seeds_apart(name: str, rows: Sequence[Record]) -> Iterator[str]:
@@ -301,7 +299,7 @@ def main() -> None:
         chosen.output.write_text(text + "\n", encoding="utf-8")
     else:
         record = json.loads(chosen.rows.read_text(encoding="utf-8"))
-        marked_page.write_blocks(PAGE, *tables(record), PREFIX)
+        marked_page.write_blocks(PAGE, {}, tables(record), PREFIX)
 
 
 if __name__ == "__main__":

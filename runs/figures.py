@@ -2,7 +2,7 @@
 
     python runs/figures.py [NAME ...]
 
-NAME: forest, perplexity, passes, contradiction, sketch, construction, how-it-works; all
+NAME: forest, perplexity, passes, sketch, construction, how-it-works; all
 without one. `construction` and `how-it-works` run models/tiny-english, the
 others read what is published.
 """
@@ -190,47 +190,6 @@ def counted(how: str, vocabulary: int) -> int:
     return (int(times or 1) * vocabulary if tables else 0) + int(more or 0)
 
 
-def contradiction() -> "Figure":
-    """J by model and corpus, and how far two sound constructions differ where J is large."""
-    models = beyond_the_paper.read(sorted(RESULTS.glob("table1-*/")))
-    figure, (left, right) = blank(6.4, 3.4, 2)
-    names, values, colours = [], [], []
-    for colour, one in zip(COLOURS, models, strict=False):
-        for run in one.tests:
-            for mask, by in beyond_the_paper.by_mask(run, ("log-pool", "orders")).items():
-                same = list(beyond_the_paper.examples([{mask: by}], ("log-pool", "orders")))
-                bits = np.array([rows[0].incompatibility or 0.0 for rows in same])
-                spread = np.array([beyond_the_paper.spread(rows) for rows in same])
-                corpus = same[0][0].corpus.split()[0]
-                names.append(f"{one.name},\n{corpus}, {mask}")
-                values.append(np.maximum(bits, 1e-5))
-                colours.append(colour)
-                right.scatter(
-                    np.maximum(bits, 1e-5),
-                    np.maximum(spread, 1e-4),
-                    s=3,
-                    lw=0,
-                    alpha=0.4,
-                    color=colour,
-                )
-    boxes = left.boxplot(
-        values, orientation="horizontal", whis=(5, 95), showfliers=False, patch_artist=True
-    )
-    for box, colour in zip(boxes["boxes"], colours, strict=True):
-        box.set(facecolor=colour, edgecolor=INK, alpha=0.5, lw=0.6)
-    for line in (*boxes["medians"], *boxes["whiskers"], *boxes["caps"]):
-        line.set(color=INK)
-    left.set_yticks(range(1, len(names) + 1), names, fontsize=6)
-    left.invert_yaxis()
-    logarithmic(left.xaxis)
-    left.set_xlabel("J, bits: quartiles, 5% and 95%", fontsize=8)
-    for axis in (right.xaxis, right.yaxis):
-        logarithmic(axis)
-    right.set_xlabel("J, bits", fontsize=8)
-    right.set_ylabel("log-pool and orders apart, nats", fontsize=8)
-    return figure
-
-
 def sketch() -> "Figure":
     """Estimates minus exact numbers, a line per pair of blanks, with two stated standard errors."""
     lines = (RESULTS / "sketch.jsonl").read_text(encoding="utf-8").splitlines()
@@ -394,7 +353,6 @@ FIGURES: dict[str, Callable[[], "Figure"]] = {
         forest,
         perplexity,
         passes,
-        contradiction,
         sketch,
         construction,
     )

@@ -31,7 +31,6 @@ from unmask.evaluation.reports.tables import (
 )
 from unmask.evaluation.rows import Group, ResultRow, grouped, measured
 from unmask.evaluation.run import EvaluationRun, read_run
-from unmask.printable import listed
 from unmask.resampling import DEFAULT, Estimate
 
 # the figure of the page: its folder, its kind, and its corpora
@@ -155,17 +154,10 @@ def described(bins: Sequence[Summary], *, title: str, axis_label: str) -> str:
 
 
 def course(name: str, line: Sequence[Summary]) -> str:
-    """From the first bin of a line to its last, and the bins whose intervals exclude zero."""
+    """From the first bin of a line to its last."""
     points = [(between(one.first, one.last), nll) for one in line if (nll := one["pairwise_nll"])]
     (near, first), (far, last) = points[0], points[-1]
-    below = [at for at, nll in points if nll.high < 0]
-    above = [at for at, nll in points if nll.low > 0]
-    sides = (("below", below), ("above", above))
-    clear = [f"{side} zero at {listed(places)}" for side, places in sides if places]
-    return (
-        f"{name} from {first.value:+.3f} at {near} to {last.value:+.3f} at {far},"
-        f" {' and '.join(clear) or 'nowhere clear of zero'}"
-    )
+    return f"{name} from {first.value:+.3f} at {near} to {last.value:+.3f} at {far}"
 
 
 def figure_lines(figures: Path, kind: str, corpora: Sequence[str]) -> Iterator[str]:

@@ -120,9 +120,9 @@ def test_the_page_is_what_its_rows_say() -> None:
     rows = default_rule.read(ROOT / default_rule.ROWS)
     result = json.loads(path.with_name(parallel.RESULT).read_text("utf-8"))
     grids = referee.read(ROOT / referee.ROWS)
-    tables = parallel_fills.whole_tables(dev, test, few) | default_rule.tables(rows)
+    tables = parallel_fills.whole_tables(dev, test, few)
+    tables |= default_rule.tables(rows, test["xsum"])
     files = marked_page.made(path, parallel_fills.blocks(dev, test), tables)
-    files |= marked_page.made(path, default_rule.blocks(rows, test["xsum"]))
     files |= marked_page.made(
         path, parallel.blocks(result), parallel.tables(result), parallel.TABLES
     )

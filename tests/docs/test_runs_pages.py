@@ -132,7 +132,7 @@ def test_what_is_measured_is_what_the_library_gives() -> None:
 def test_published_verdicts_are_made_of_rows_without_text() -> None:
     folder = ROOT / "docs" / "results"
     record = json.loads((folder / "elbo.json").read_text(encoding="utf-8"))
-    files = marked_page.made(elbo_run.PAGE, *elbo_run.tables(record), elbo_run.PREFIX)
+    files = marked_page.made(elbo_run.PAGE, {}, elbo_run.tables(record), elbo_run.PREFIX)
     assert marked_page.stale(files) == []
     # chances are stated; the other numbers of the page are of BLiMP and of the harness
     beside = [path for kind in ("blimp", "harness") for path in folder.glob(f"tables/{kind}-*.csv")]

@@ -34,17 +34,16 @@ def notebook(page: Path) -> Any:
 
 def columns() -> dict[str, list[str]]:
     """The columns that commands write, as the reference lists them: the commands of each."""
-    page = text_of(DOCS / "reference" / "columns.md")
-    rows = re.findall(r"^\| (`.+?`) \| .+ \| (.+) \|$", page, re.MULTILINE)
-    names = [re.findall("`(.+?)`", cell) for cell, _ in rows]
-    every = [name for row in names for name in row]
-    assert len(every) == len(set(every)) > 80
-    assert [row[0] for row in names] == sorted((row[0] for row in names), key=str.lower)
-    return {
-        name: commands.split(", ")
-        for row, (_, commands) in zip(names, rows, strict=True)
-        for name in row
-    }
+    every: dict[str, list[str]] = {}
+    row = re.compile(r"^\| (`.+?`) \| .+? \|(?: ([^|`]+) \|)?$", re.MULTILINE)
+    for section in text_of(DOCS / "reference" / "columns.md").split("\n## ")[1:]:
+        command = section.partition("\n")[0]
+        for cell, commands in row.findall(section):
+            for name in re.findall("`(.+?)`", cell):
+                assert name not in every
+                every[name] = commands.split(", ") if commands else [command]
+    assert len(every) > 80
+    return every
 
 
 def columns_of(command: str) -> set[str]:
