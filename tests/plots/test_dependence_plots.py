@@ -1,7 +1,6 @@
 """Pictures of dependence maps: what cells and arcs show, readable labels, what is said."""
 
 import math
-import sys
 import warnings
 from itertools import combinations
 from pathlib import Path
@@ -229,11 +228,3 @@ def test_names_are_text_and_nothing_else(tmp_path: Path) -> None:
             save_figure(figure, tmp_path / "again.svg")
             again = (tmp_path / "again.svg").read_bytes()
             assert again == (tmp_path / f"{number}.svg").read_bytes()
-
-
-def test_without_matplotlib_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    for options in ({}, {"tree": True}):
-        with pytest.raises(UnmaskError, match=r"pip install 'unmask\[plots\]'"):
-            a_map().plot(**options)

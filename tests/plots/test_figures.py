@@ -1,8 +1,6 @@
 """Bins by any distance, their table and their figures: what these show, and as which files."""
 
 import math
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -142,13 +140,6 @@ def test_a_line_a_construction_over_the_same_bins() -> None:
     assert one < 0 < other
 
 
-def test_bars_are_the_intervals() -> None:
-    found = bins("mlm")
-    bars = drawn(found).axes[0].collections[0].get_segments()
-    ends = [[one["pairwise_nll"].low, one["pairwise_nll"].high] for one in found]
-    assert [bar[:, 1].tolist() for bar in bars] == ends
-
-
 @pytest.mark.slow
 def test_pooled_bins_and_counts_are_labelled() -> None:
     group = a_row().group
@@ -227,15 +218,6 @@ def test_names_are_text_and_nothing_else(tmp_path: Path) -> None:
         save_figure(figure, tmp_path / "figure.png")
 
 
-def test_dollars_are_no_formula_even_where_latex_is_on() -> None:
-    from matplotlib import rc_context
-    from matplotlib.text import Text
-
-    with rc_context({"text.usetex": True}):
-        figure = drawn(bins("$x$"), title="$y$")
-    assert not any(text.get_usetex() or text.get_parse_math() for text in figure.findobj(Text))
-
-
 @pytest.mark.slow
 def test_nothing_covers_the_data() -> None:
     figure = drawn(bins(*STYLES), title="a title " * 30)
@@ -244,18 +226,6 @@ def test_nothing_covers_the_data() -> None:
     for other in (*figure.legends, figure._suptitle):
         assert not any(other.get_window_extent().overlaps(box) for box in boxes)
     assert figure.get_figwidth() < 7
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".svg", ".SVG"])
-def test_the_same_figure_is_the_same_file(suffix: str, tmp_path: Path) -> None:
-    paths = [tmp_path / f"{name}{suffix}" for name in ("one", "other")]
-    for path in paths:
-        save_figure(drawn(bins("mlm", "ag")), path)
-    one, other = (path.read_bytes() for path in paths)
-    assert one == other
-    assert one.startswith(b"<?xml")
-    assert sorted(tmp_path.iterdir()) == sorted(paths)
 
 
 @pytest.mark.slow
@@ -287,33 +257,3 @@ def test_one_bin_of_one_sentence_is_drawn(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         save_figure(drawn([one]), tmp_path / "figure.svg")
-
-
-def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = bins("mlm")
-    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UnmaskError, match=r"pip install 'unmask\[plots\]'"):
-        drawn(found)
-
-
-@pytest.mark.slow
-def test_neither_pyplot_nor_settings_are_touched(tmp_path: Path) -> None:
-    code = (
-        "import sys, unmask.evaluation.reports.figures;"
-        "assert not {'matplotlib', 'torch'} & sys.modules.keys();"
-        # looking up the backend would itself import pyplot
-        "from matplotlib import rcParams; names = rcParams.keys() - {'backend'};"
-        "before = {name: rcParams[name] for name in names};"
-        "from unmask.evaluation.reports.summary import Summary;"
-        "from unmask.resampling import Estimate;"
-        "from unmask.evaluation.rows import Group;"
-        "nlls = dict.fromkeys(['pairwise_nll', 'unary_nll'], Estimate(1.0, 0.1, 0.5, 1.5));"
-        "one = Summary(Group(*'abcde'), 1, nlls);"
-        "figures = unmask.evaluation.reports.figures;"
-        "figure = figures.distance_figure([one], title='a', axis_label='b');"
-        "figures.save_figure(figure, sys.argv[1]);"
-        "assert 'matplotlib.pyplot' not in sys.modules;"
-        "assert before == {name: rcParams[name] for name in names}"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "figure.svg")], check=True)

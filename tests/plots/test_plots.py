@@ -14,7 +14,6 @@ import torch
 
 pytest.importorskip("matplotlib")
 
-from assets import real_model
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -27,8 +26,8 @@ import unmask
 from unmask import Joint, UnmaskError
 from unmask.cli import main
 from unmask.errors import SupportError
-from unmask.plots import STYLES, Point, compare, frontier, plot, save_figure
-from unmask.plots.fonts import BASE, Fonts, drawing, fonts_for, installed
+from unmask.plots import STYLES, compare, plot, save_figure
+from unmask.plots.fonts import BASE, Fonts, fonts_for, installed
 from unmask.plots.panels import percent_writer
 from unmask.text.support import Support
 
@@ -153,16 +152,6 @@ def test_pmi_is_symmetric_around_zero_in_nats() -> None:
 
 
 @pytest.mark.slow
-def test_pmi_of_blanks_that_share_nothing_has_no_strong_colours() -> None:
-    log_p = torch.randn(6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    support = Support.of("abcdef")
-    one = Joint.from_scores(log_p[:, None] + log_p, (support, support), method="mlm")
-    panel = one.plot(kind="pmi").axes[1]
-    assert mesh(panel).get_clim() == (-0.1, 0.1)
-    assert set(written(panel).values()) == {"0.0"}
-
-
-@pytest.mark.slow
 def test_pairs_that_cannot_be_have_no_colour(tmp_path: Path) -> None:
     scores = torch.tensor([[0.0, -math.inf], [-1.0, 1.0]], dtype=torch.float64)
     one = Joint.from_scores(scores, (Support.of("ab"), Support.of("cd")), method="given")
@@ -192,11 +181,6 @@ def test_one_blank_is_bars() -> None:
         one.plot(kind="pmi")
 
 
-def test_a_joint_of_few_tokens_shows_them_all() -> None:
-    panel = joint(["a", "b", "c"]).plot(50).axes[1]
-    assert [sorted(axis) for axis in ticks(panel)] == [["a", "b", "c"]] * 2
-
-
 @pytest.mark.parametrize("method", ["orders"])
 def test_sums_that_are_not_free_are_not_computed(method: str) -> None:
     one, model = lazy_joint(method)
@@ -218,17 +202,6 @@ def test_sums_that_are_not_free_are_not_computed(method: str) -> None:
     # and drawn like any other once they are computed
     one.marginal(0)
     assert len(one.plot(4, kind="pmi").axes) == 4
-
-
-def test_a_joint_that_only_knows_pairs_is_asked_for_pairs() -> None:
-    class Pairs(Joint):
-        def is_tabulated(self) -> bool:
-            return False
-
-    known = joint()
-    one = Pairs(known.scores, known.supports, method="mine")
-    panel = one.plot(3).axes[0]
-    assert values(panel) == pytest.approx(table(known, panel))
 
 
 def test_what_is_rejected() -> None:
@@ -282,19 +255,6 @@ def test_trust_is_said_where_it_is_known() -> None:
     assert compare(joints, title="$t$")._suptitle.get_text() == "$t$"
 
 
-@pytest.mark.slow
-def test_many_panels_stand_in_rows() -> None:
-    figure = compare({f"j{place}": joint(seed=place) for place in range(5)}, 3)
-    *maps, _ = figure.axes
-    figure.draw_without_rendering()
-    assert [panel.get_subplotspec().get_gridspec().get_geometry() for panel in maps] == [(2, 3)] * 5
-    shown = [panel.xaxis.get_tick_params()["labelbottom"] for panel in maps]
-    assert shown == [False, False, True, True, True]
-    assert [panel.yaxis.get_tick_params()["labelleft"] for panel in maps] == [
-        place % 3 == 0 for place in range(5)
-    ]
-
-
 def test_what_does_not_compare() -> None:
     with pytest.raises(SupportError, match="no joint to compare"):
         compare({})
@@ -326,7 +286,7 @@ def test_the_same_joint_is_the_same_file(suffix: str, tmp_path: Path) -> None:
 def test_a_notebook_shows_figures_without_pyplot() -> None:
     both = joint(text="t")
     figures = [both.plot(4), both.marginal(0).plot(4), compare({"log-pool": both})]
-    for figure in (*figures, frontier([("mlm", 1, 3.0)])):
+    for figure in figures:
         shown, about = figure._repr_png_()
         assert about == {"width": round(96 * figure.get_size_inches()[0])}
         # more pixels than a page gives it: sharp on good screens
@@ -417,22 +377,6 @@ def test_fonts_are_those_that_have_the_glyphs(monkeypatch: pytest.MonkeyPatch) -
     assert [found.shown_label(one) for one in ("台北台", "a")] == ["U+53F0 U+5317 ...", "a"]
 
 
-def test_one_warning_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with drawing(["a"]):
-            pass
-    only(monkeypatch)
-    with (
-        pytest.warns(UserWarning, match="no installed font has 3 of the characters") as found,
-        drawing(["台北。"]),
-    ):
-        pass
-    (one,) = found
-    assert "as U+3002" in str(one.message)
-    assert "fonts-noto-cjk for Chinese, Japanese and Korean" in str(one.message)
-
-
 @pytest.mark.slow
 def test_a_character_without_a_font_is_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, **{BASE: "abct012[]MASK"})
@@ -461,63 +405,6 @@ def test_a_second_font_is_drawn_where_the_first_has_no_glyph(
     (label, *_) = [one for one in figure.findobj(Text) if one.get_text() == chr(rare)]
     assert label.get_fontfamily() == [BASE, "STIXGeneral"]
     assert not caplog.records
-
-
-# --- what accuracy costs ------------------------------------------------------------------------
-
-ROWS = [
-    ("mlm", 1, 3.1, 3.0, 3.2),
-    ("orders", 3, 2.9, 2.8, 3.0),
-    ("log-pool", 8193, 2.78, 2.7, 2.86),
-    ("ag", 8193, 2.8, 2.72, 2.88),
-    ("$odd$", 8193, 2.95),
-]
-
-
-@pytest.mark.slow
-def test_one_point_per_construction_on_a_logarithmic_axis() -> None:
-    figure = frontier(ROWS, title="$t$")
-    (panel,) = figure.axes
-    assert panel.get_xscale() == "log"
-    drawn = {one.get_label(): one for one in panel.lines if not one.get_label().startswith("_")}
-    assert list(drawn) == [row[0] for row in ROWS]
-    for name, passes, value, *_ in ROWS:
-        ((x,), (y,)) = drawn[name].get_data()
-        assert y == value
-        # side by side where several cost the same
-        assert x == pytest.approx(passes, rel=0.3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        odd = frontier([("\x1b[31m", 1, 2.0)], title="two\nlines")
-    assert "two\\nlines" in odd._suptitle.get_text()
-    assert [text.get_text() for text in odd.legends[0].get_texts()] == ["\\x1b[31m"]
-    assert len({drawn[name].get_xdata()[0] for name in ("log-pool", "ag", "$odd$")}) == 3
-    assert drawn["ag"].get_color() == STYLES["ag"].colour
-    assert drawn["ag"].get_marker() == STYLES["ag"].marker
-    bars = [one.get_segments()[0][:, 1].tolist() for one in panel.collections[:4]]
-    assert bars == [list(row[3:]) for row in ROWS[:4]]
-    assert not any(text.get_parse_math() for text in figure.findobj(Text))
-
-
-@pytest.mark.slow
-def test_the_line_joins_what_nothing_beats() -> None:
-    (panel,) = frontier([*ROWS, ("hcb", 50, 3.0, 2.9, 3.1)]).axes
-    line = next(one for one in panel.lines if len(one.get_xdata()) > 1)
-    assert list(line.get_ydata()) == [3.1, 2.9, 2.78, 2.78]
-
-
-@pytest.mark.parametrize(
-    ("rows", "sentence"),
-    [
-        ([], "no point to draw"),
-        ([Point("mlm", 0, 3.0)], "'mlm' costs a number of forward passes above 0, not 0"),
-        ([("mlm", 1, math.nan)], "the NLL of 'mlm' is a finite number, not nan"),
-        ([("mlm", 1, 3.0), ("mlm", 2, 3.0)], "given twice"),
-    ],
-)
-def test_points_that_cannot_be_drawn(rows: list[Point], sentence: str) -> None:
-    with pytest.raises(UnmaskError, match=sentence):
-        frontier(rows)
 
 
 # --- the command line ---------------------------------------------------------------------------
@@ -571,7 +458,6 @@ def test_without_matplotlib_one_line_says_what_to_install(monkeypatch, folder, c
         one.plot,
         one.marginal(0).plot,
         lambda: compare({"a": one}),
-        lambda: frontier(ROWS),
     ):
         with pytest.raises(UnmaskError, match=r"pip install 'unmask\[plots\]'"):
             draw()
@@ -583,27 +469,11 @@ def test_without_matplotlib_one_line_says_what_to_install(monkeypatch, folder, c
 def test_nothing_is_imported_before_it_is_needed() -> None:
     code = (
         "import sys, unmask.plots, unmask.cli.fill;"
-        "unmask.plots.STYLES, unmask.plots.save_figure, unmask.plots.frontier;"
+        "unmask.plots.STYLES, unmask.plots.save_figure;"
         "assert not {'matplotlib', 'torch'} & sys.modules.keys();"
-        "assert callable(unmask.plots.frontier) and callable(unmask.plots.compare);"
+        "assert callable(unmask.plots.compare);"
         "from unmask import Joint; from unmask.text.support import Support; import torch;"
         "Joint.from_scores(torch.eye(3), (Support.of('abc'),) * 2).plot();"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.real
-@pytest.mark.assets("the Chinese model")
-def test_a_real_model_of_another_script(tmp_path: Path) -> None:
-    lm = unmask.load(real_model("albert-tiny-chinese"))
-    one = lm.joint("法國的首都是[MASK][MASK]。", method="orders")
-    with warnings.catch_warnings():
-        # fonts differ from machine to machine; boxes in place of glyphs are nowhere
-        warnings.filterwarnings("ignore", message="no installed font")
-        warnings.filterwarnings("error", message="Glyph")
-        figure = one.plot(6)
-        save_figure(figure, tmp_path / "figure.png")
-    assert one.diagnostics["forward_passes"] < 200
-    likeliest = values(figure.axes[0]).max()
-    assert likeliest == pytest.approx(one.top(1)[0].probability, rel=1e-4)

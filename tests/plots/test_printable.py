@@ -98,10 +98,6 @@ def test_columns_align_in_cells_not_in_characters():
     assert all(line.endswith("|  end") for line in lines)
 
 
-def test_columns_leave_no_space_at_the_end_of_a_line():
-    assert columns([["a", "long cell"], ["b", "c"]]) == "a  long cell\nb  c"
-
-
 @pytest.mark.parametrize(
     ("count", "said"),
     [

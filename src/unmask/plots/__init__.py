@@ -1,4 +1,4 @@
-"""Pictures of joints: heat maps, constructions side by side, what accuracy costs.
+"""Pictures of joints: heat maps, and constructions side by side.
 
 What a program needs is here by name, imported when first used; matplotlib only when something is
 drawn, and never its pyplot: nothing needs a screen, and no figure stays open.
@@ -15,14 +15,11 @@ if TYPE_CHECKING:
     from unmask.plots.styles import STYLES as STYLES
     from unmask.plots.styles import Style as Style
     from unmask.plots.styles import construction_styles as construction_styles
-    from unmask.plots.trade_off import Point as Point
-    from unmask.plots.trade_off import frontier as frontier
 
 _HOMES = {
     "unmask.plots.comparison": ("compare",),
     "unmask.plots.heat_map": ("plot",),
     "unmask.plots.saving": ("save_figure",),
     "unmask.plots.styles": ("STYLES", "Style", "construction_styles"),
-    "unmask.plots.trade_off": ("Point", "frontier"),
 }
 __all__, __getattr__ = lazy_names(__name__, _HOMES)
