@@ -3,10 +3,9 @@
 import errno
 import glob
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from unmask.errors import StoreError
 from unmask.printable import quoted
@@ -24,36 +23,24 @@ def replacing(path: Path, *, durably: bool = True) -> Iterator[Path]:
     try:
         yield unfinished
         if durably:
-            put_in_place(unfinished, path)
-        else:
-            os.replace(unfinished, path)
+            with unfinished.open("rb+") as file:
+                os.fsync(file.fileno())
+        os.replace(unfinished, path)
+        # the new name, too, must survive a power cut; Windows has no call for it
+        if durably and os.name != "nt":
+            handle = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def put_in_place(unfinished: Path, path: Path) -> None:
-    """Rename a file that was written beside a place onto it, through to the disk."""
-    with unfinished.open("rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
-    # the new name, too, must survive a power cut; Windows has no call for it
-    if os.name != "nt":
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file of results; what goes wrong is a `StoreError`."""
-    with explained(path), replacing(path) as unfinished, unfinished.open("wb") as file:
-        write(file)
-
-
 def write_text(path: Path, text: str) -> None:
-    """A text as a file of results, with the line ends that it has."""
-    write_file(path, lambda file: file.write(text.encode()))
+    """A text as a file of results, with the line ends that it has; a `StoreError` if that fails."""
+    with explained(path), replacing(path) as unfinished:
+        unfinished.write_bytes(text.encode())
 
 
 def make_folder(path: Path) -> None:

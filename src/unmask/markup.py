@@ -37,13 +37,16 @@ _LATEX = {
     # right after the end of a row these would be taken for its arguments
     **{ch: f"{{{ch}}}" for ch in "[]*"},
 }
-# line separators, and what turns the direction of all that follows
-_OVERRIDES = "\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-# what spreadsheets take for the start of a formula, the full-width forms included
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+# controls, halves of surrogate pairs, line separators, and what turns the direction of all that
+# follows; joiners and wide spaces are how many scripts are written
+_ACTS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028-\u202e\u2066-\u2069]")
+# no number, but what spreadsheets take for the start of a formula, the full-width forms included
+_FORMULA = re.compile(
+    r"(?![+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z) *[=+\-@\t\r\n＝＋－＠]", re.ASCII
+)
 # an apostrophe makes a cell text, and no other program writes a backslash behind it
 _INERT = "'\\"
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_MARKED = re.compile(rf"{_FORMULA.pattern}|{re.escape(_INERT)}", re.ASCII)
 
 
 def markdown(text: str) -> str:
@@ -102,27 +105,15 @@ def data_cell(text: str, *, tabs: bool = False) -> str:
     `from_data_cell` removes.
     """
     plain = "" if tabs else "\t\n\r"
-    escaped = "".join(printable(ch) if _acts(ch) and ch not in plain else ch for ch in text)
-    return (_INERT if _is_marked(escaped) else "") + escaped
+    for ch in {*_ACTS.findall(text)} - {*plain}:
+        text = text.replace(ch, printable(ch))
+    return (_INERT if _MARKED.match(text) else "") + text
 
 
 def from_data_cell(text: str) -> str:
     """The text of a cell without the mark that `data_cell` put before it."""
     rest = text.removeprefix(_INERT)
-    return rest if rest != text and _is_marked(rest) else text
-
-
-def _is_marked(text: str) -> bool:
-    return _is_formula(text) or text.startswith(_INERT)
-
-
-def _is_formula(text: str) -> bool:
-    return text.lstrip(" ").startswith(_FORMULA) and not _NUMBER.fullmatch(text)
-
-
-def _acts(ch: str) -> bool:
-    # joiners and wide spaces are how many scripts are written; overrides of direction are not
-    return unicodedata.category(ch) in ("Cc", "Cs") or ch in _OVERRIDES
+    return rest if rest != text and _MARKED.match(rest) else text
 
 
 def csv(text: str) -> str:
@@ -130,4 +121,4 @@ def csv(text: str) -> str:
 
     Numbers stay as they are. Commas and quotes are left to the csv module.
     """
-    return ("'" if _is_formula(text) else "") + printable(text)
+    return ("'" if _FORMULA.match(text) else "") + printable(text)

@@ -109,20 +109,14 @@ def model_name(place: str) -> str:
     return Path(folder).resolve().name if os.path.isdir(folder) else place
 
 
-def _whole(name: str) -> Callable[[object], None]:
-    def check(value: object) -> None:
-        if (whole_number(value) or 0) < 1:
-            raise MethodError(f"{name} from 1, not {quoted(value)}")
-
-    return check
+def _check_steps(value: object) -> None:
+    if (whole_number(value) or 0) < 1:
+        raise MethodError(f"ag takes a number of steps from 1, not {quoted(value)}")
 
 
-def _one_of(name: str, allowed: tuple[str, ...]) -> Callable[[object], None]:
-    def check(value: object) -> None:
-        if value not in allowed:
-            raise MethodError(f"{name} is {' or '.join(allowed)}, not {quoted(value)}")
-
-    return check
+def _check_mean(value: object) -> None:
+    if value not in MEANS:
+        raise MethodError(f"mean is {' or '.join(MEANS)}, not {quoted(value)}")
 
 
 def _check_tolerance(value: object) -> None:
@@ -190,12 +184,7 @@ METHODS: dict[str, Method] = {
         "#117733",
         "v",
         {
-            "steps": MethodOption(
-                int,
-                f"number of steps (default: {STEPS})",
-                _whole("ag takes a number of steps"),
-                "N",
-            ),
+            "steps": MethodOption(int, f"number of steps (default: {STEPS})", _check_steps, "N"),
             "tolerance": MethodOption(
                 float,
                 "steps go on until no log marginal changes by more (instead of steps)",
@@ -216,7 +205,7 @@ METHODS: dict[str, Method] = {
             "mean": MethodOption(
                 str,
                 f"{' or '.join(MEANS)} (default: {MEANS[0]})",
-                _one_of("mean", MEANS),
+                _check_mean,
                 "NAME",
             )
         },

@@ -44,20 +44,20 @@ def bar(
     An exception that a caller's function raises ends the work, and reaches the caller.
     """
     if callable(shown):
-        return CallbackBar(shown, what, unit, total)
+        return CallbackBar(total, call=shown, what=what, unit=unit)
     on_a_terminal = sys.stderr is not None and sys.stderr.isatty()
     if not (on_a_terminal if shown is None else shown):
         return HiddenBar(total)
     return DrawnBar(total=total, desc=what, unit=unit, delay=delay, leave=False)
 
 
+@dataclass(eq=False)
 class HiddenBar(AbstractContextManager["HiddenBar"]):
     """A bar that is not drawn: it only counts."""
 
-    def __init__(self, total: int | None = None) -> None:
-        # as tqdm declares them
-        self.n: float = 0
-        self.total: float | None = total
+    # as tqdm declares them
+    total: float | None = None
+    n: float = 0
 
     def update(self, n: float | None = 1) -> None:
         """So much more is done."""
@@ -70,20 +70,19 @@ class HiddenBar(AbstractContextManager["HiddenBar"]):
         pass
 
 
+@dataclass(eq=False, kw_only=True)
 class CallbackBar(HiddenBar):
     """A bar that is not drawn: it calls a function instead."""
 
-    def __init__(
-        self, call: Callable[[Progress], object], what: str, unit: str, total: int | None
-    ) -> None:
-        super().__init__(total)
-        self._call, self._what, self._unit = call, what, unit
+    call: Callable[[Progress], object]
+    what: str
+    unit: str
 
     def update(self, n: float | None = 1) -> None:
         """Report progress to the function."""
         super().update(n)
         total = None if self.total is None else int(self.total)
-        self._call(Progress(self._what, int(self.n), total, self._unit))
+        self.call(Progress(self.what, int(self.n), total, self.unit))
 
 
 class _NoLock(nullcontext[None]):
