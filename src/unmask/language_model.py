@@ -32,7 +32,7 @@ from unmask.queries.joint_model import Axes, JointModel
 from unmask.queries.joints import cost, default_method
 from unmask.queries.word_targets import PiecePrior, Targets, fill_targets
 from unmask.sequences.scores import LogRatio, TextScore
-from unmask.sequences.scoring import log_ratios, pairs_in_context, score_texts
+from unmask.sequences.scoring import log_ratios, score_texts
 from unmask.sequences.texts import Given, in_context, read_text
 from unmask.sequences.word_pairs import PairScore, score_pairs
 from unmask.settings import Settings, Sketch
@@ -542,7 +542,6 @@ class LanguageModel(JointModel):
             >>> round(lm.log_ratios(pairs)[0].log_ratio, 2)
             7.48
         """
-        pairs = pairs_in_context(pairs, given, separator)
         return log_ratios(
             self,
             pairs,
@@ -550,6 +549,8 @@ class LanguageModel(JointModel):
             order=order,
             draws=draws,
             seed=seed,
+            given=given,
+            separator=separator,
             settings=settings,
         )
 
@@ -628,4 +629,4 @@ class LanguageModel(JointModel):
             >>> round(score.log_p, 2), round(score.association, 2)
             (-4.47, 1.28)
         """
-        return list(score_pairs(self, items, method=method, support=support, settings=settings))
+        return score_pairs(self, items, method=method, support=support, settings=settings)

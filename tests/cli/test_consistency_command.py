@@ -11,8 +11,8 @@ from tiny_tokenizers import save_bert
 
 from unmask import cli
 from unmask.markup import markdown
-from unmask.sequences.consistency.cards import command
 from unmask.sequences.consistency.result import Consistency
+from unmask.sequences.consistency.statistics import command
 
 pytestmark = pytest.mark.usefixtures("read_once")
 

@@ -15,7 +15,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z{]")
 PYTHON = re.compile(r"\b[a-z_]+(?:=(?:$|[^=\s])|\.[a-z_]+\()|\b(?:None|True|False)\b")
 # a card repeats the command line that made it, the harness is given its own, and
 # `ray start --head` is a command of Ray
-COMMAND_LINES = {"harness.py", "sequences/consistency/cards.py"}
+COMMAND_LINES = {"harness.py", "sequences/consistency/statistics.py"}
 FOREIGN = ("ray start --head",)
 
 

@@ -1,10 +1,8 @@
 """Texts scored in the context of what stands before and after them."""
 
 import itertools
-import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 from assets import real_model
@@ -15,8 +13,6 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask import LanguageModel, cli
-from unmask.jobs.worker import Worker
-from unmask.names import TEXT_METHODS
 from unmask.sequences.scoring import score_texts
 from unmask.sequences.texts import TokenisedText
 from unmask.sequences.unmasking import ORDERS
@@ -212,23 +208,6 @@ def test_a_word_that_begins_in_the_prefix_is_scored_whole(tiny_english: Language
     assert (score.words[0].text, score.words[0].start, score.tokens) == ("running", -3, 3)
 
 
-@pytest.mark.slow
-def test_log_ratios_in_context_are_differences_of_scores(tiny_english: LanguageModel) -> None:
-    pairs, given = [("are", "is"), ("runs", "run")], [("Two dogs", "running."), ("A dog", ".")]
-    for method in TEXT_METHODS:
-        how = {"method": method, "separator": " ", "settings": QUIET}
-        ratios = tiny_english.log_ratios(pairs, given=given, **how)
-        for (good, bad), context, ratio in zip(pairs, given, ratios, strict=True):
-            first, second = tiny_english.score([good, bad], given=context, **how)
-            assert ratio.log_ratio == pytest.approx(first.score - second.score, abs=1e-5)
-    (path,) = tiny_english.log_ratios(pairs[:1], given=given[0], separator=" ")
-    # one token differs: both ways to compare read it with the others shown
-    first, second = tiny_english.score(list(pairs[0]), given=given[0], separator=" ")
-    assert path.log_ratio == pytest.approx(first.score - second.score, abs=1e-5)
-    with pytest.raises(unmask.errors.ClozeError, match="given has 1 contexts for 2 pairs"):
-        tiny_english.log_ratios(pairs, given=["A dog"])
-
-
 def test_without_offsets_a_continuation_is_refused() -> None:
     lm = LanguageModel(ToyMaskedLM(toy_joint(4, 3, seed=1)), ToyTokenizer(4))
     with pytest.raises(unmask.errors.ClozeError, match="keeps no character offsets"):
@@ -257,67 +236,3 @@ def test_columns_hold_what_texts_are_given(
     for row, score in zip(rows[1:], expected, strict=False):
         assert float(row.split(",")[names.index("score")]) == pytest.approx(score.score, abs=1e-6)
     assert rows[3].endswith("the text is empty")
-
-
-def test_two_continuations_are_compared_in_one_context(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = save_bert(tmp_path / "bert")
-    path = tmp_path / "rows.csv"
-    path.write_text("\n".join(ROWS.splitlines()[:3]), encoding="utf-8")
-    given = ["--given", "before,after", "--separator", " ", "--pairs", "text,bad", "--quiet"]
-    methods = ["--method", "unmasking,hcb-path", "--json"]
-    assert cli.main(["score", str(path), "-m", str(folder), *given, *methods]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()[:2]]
-    context = {"given": ("the", "sat on mats."), "separator": " ", "method": "unmasking"}
-    good, bad = unmask.load(folder).score(["cats", "mats"], **context)
-    assert rows[0]["log_ratio"] == pytest.approx(good.score - bad.score, abs=1e-5)
-    assert rows[1]["method"] == "hcb-path"
-    assert rows[1]["log_ratio"] is not None
-
-
-@pytest.mark.parametrize("output", ["scores.csv", "scores/"])
-def test_a_job_with_contexts_goes_on_where_it_was_interrupted(
-    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    folder = save_bert(tmp_path / "bert")
-    rows = [f"the,{one},sat on {two}." for one in ("cats", "mats") for two in ("cats", "mats")]
-    (tmp_path / "rows.csv").write_text("\n".join(["before,text,after", *rows]), encoding="utf-8")
-    command = ["score", "rows.csv", "-m", str(folder), "--separator", " ", "--quiet", "--no-text"]
-    command += ["--rows-per-unit", "1"]
-    given = ["--given", "before,after"]
-
-    def finished(place: str) -> list[str]:
-        assert cli.main([*command, *given, "-o", place]) == 0
-        if place.endswith("/"):
-            assert cli.main(["merge", place, f"{place[:-1]}.csv", "--quiet"]) == 0
-        return Path(place.rstrip("/")).with_suffix(".csv").read_text().splitlines()
-
-    whole = finished(output.replace("scores", "whole"))
-    # the texts and what they are given are left out of rows that are published
-    assert (whole[0].split(",")[:2], len(whole)) == (["method", "score"], 5)
-    real, begun = Worker.answers, itertools.count()
-
-    def interrupted(self: Worker, *args: Any) -> Any:
-        if next(begun) == 2:
-            raise KeyboardInterrupt
-        return real(self, *args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Worker, "answers", interrupted)
-        assert cli.main([*command, *given, "-o", output]) == 130
-    # another context is another job
-    capsys.readouterr()
-    assert cli.main([*command, "--given", "before", "-o", output]) == 2
-    assert "given" in capsys.readouterr().err
-    assert finished(output) == whole
-
-
-def test_the_texts_are_no_context_of_themselves(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text(ROWS, encoding="utf-8")
-    assert cli.main(["score", str(path), "-m", "bert", "--given", "before,text"]) == 2
-    assert "--given names 'text', which holds the texts themselves" in capsys.readouterr().err

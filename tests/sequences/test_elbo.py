@@ -1,20 +1,16 @@
 """The bound of a log-probability: against a loop, all masks and all orders; its error; jobs."""
 
-import csv
 import itertools
-import json
 import math
-from pathlib import Path
 
 import pytest
 import torch
 from test_unmasking import QUIET, Logits, Watched, every_text, own_logits, toy
 from tiny_models import build
-from tiny_tokenizers import save_bert
 from torch import Tensor
 
 import unmask
-from unmask import LanguageModel, Settings, cli
+from unmask import LanguageModel
 from unmask.model.row_reader import RowReader
 from unmask.sequences.elbo import drawn_masks, mask_values, standard_error
 from unmask.sequences.texts import TokenisedText, in_context, read_text
@@ -142,23 +138,6 @@ def test_one_token_is_exact_and_one_draw_has_no_error(lm: LanguageModel) -> None
     assert lm.score("the cats", method="elbo", draws=1, settings=QUIET).standard_error is None
 
 
-@pytest.mark.slow
-def test_neither_batches_nor_company_change_a_score(
-    lm: LanguageModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    how = {"method": "elbo", "draws": 9, "seed": 3}
-    texts = [*TEXTS, "old mats", "the mats"]
-    base = lm.score(texts, settings=QUIET, **how)
-    assert base[1] == base[3]
-    one_by_one = [lm.score(text, settings=QUIET, **how) for text in texts]
-    small = lm.score(texts[::-1], settings=Settings(batch_size=2, progress=False), **how)[::-1]
-    monkeypatch.setattr("unmask.model.shapes.TOKENS_PER_CHUNK", 100)
-    for others in (one_by_one, small, lm.score(texts, settings=QUIET, **how)):
-        assert [s.score for s in others] == pytest.approx([s.score for s in base], abs=1e-5)
-    other = lm.score(texts, method="elbo", draws=9, seed=4, settings=QUIET)
-    assert all(a.score != b.score for a, b in zip(base, other, strict=True))
-
-
 def test_only_the_tokens_of_a_continuation_are_masked() -> None:
     bert = unmask.load(build("bert"))
     watched = Watched(bert.model)
@@ -170,71 +149,3 @@ def test_only_the_tokens_of_a_continuation_are_masked() -> None:
     assert len(rows) == 16
     hidden = {place for row in rows for place in range(len(row)) if row[place] != whole[place]}
     assert hidden == {2, 3, 4}
-
-
-def test_pairs_have_differences_and_the_errors_of_both() -> None:
-    bert = unmask.load(build("bert"))
-    pair = ("the cats sat", "the mats sat on")
-    first, second = bert.score(list(pair), method="elbo", draws=8, settings=QUIET)
-    (ratio,) = bert.log_ratios([pair], method="elbo", draws=8, settings=QUIET)
-    assert ratio.log_ratio == pytest.approx(first.score - second.score, abs=1e-5)
-    error = math.hypot(first.standard_error or 0.0, second.standard_error or 0.0)
-    assert ratio.standard_error == pytest.approx(error, abs=1e-5)
-    assert (ratio.forward_passes, ratio.method) == (16, "elbo")
-    (ratio,) = bert.log_ratios([pair], method="elbo", draws=1, settings=QUIET)
-    assert ratio.standard_error is None
-
-
-@pytest.mark.parametrize("draws", [0, 2.5, 10**7])
-def test_draws_are_a_whole_number(draws: object) -> None:
-    with pytest.raises(unmask.UnmaskError, match="draws is a whole number from 1 to 1,000,000"):
-        toy().score("t1", method="elbo", draws=draws)  # type: ignore[call-overload]
-
-
-# --- the command -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("output", ["scores.csv", "scores/"])
-def test_rows_of_elbo_have_an_error_and_others_have_none(
-    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    folder = save_bert(tmp_path / "bert")
-    Path("rows.txt").write_text("the cats sat\non mats\n", encoding="utf-8")
-    command = ["score", "rows.txt", "-m", str(folder), "--method", "pll,elbo", "--draws", "8"]
-    assert cli.main([*command, "--seed", "5", "--base-two", "-o", output]) == 0
-    noted = capsys.readouterr().err
-    assert "elbo: in bits; an estimate from 8 random masks" in noted
-    assert "pll: in bits; a score, not a log-probability" in noted
-    if output.endswith("/"):
-        assert cli.main(["merge", output, "scores.csv", "--quiet"]) == 0
-    with Path("scores.csv").open(encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
-    how = {"method": "elbo", "draws": 8, "seed": 5, "settings": QUIET}
-    for row, score in zip(
-        rows[1::2], unmask.load(folder).score(["the cats sat", "on mats"], **how), strict=True
-    ):
-        assert float(row["score"]) * math.log(2) == pytest.approx(score.score, abs=1e-5)
-        assert float(row["standard_error"]) * math.log(2) == pytest.approx(
-            score.standard_error, abs=1e-5
-        )
-        assert row["forward_passes"] == "8"
-    assert [row["standard_error"] for row in rows[::2]] == ["", ""]
-
-
-def test_other_draws_are_another_job_and_need_the_method(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    folder = save_bert(tmp_path / "bert")
-    Path("rows.txt").write_text("the cats sat\non mats\n", encoding="utf-8")
-    command = ["score", "rows.txt", "-m", str(folder), "--method", "elbo", "-o", "out/", "--quiet"]
-    assert cli.main([*command, "--draws", "2"]) == 0
-    assert cli.main([*command, "--draws", "3"]) == 2
-    assert "options.draws is '2' there, '3' here" in capsys.readouterr().err
-    assert cli.main(["score", "rows.txt", "-m", str(folder), "--draws", "3"]) == 2
-    assert "--draws does not apply without --method elbo" in capsys.readouterr().err
-    assert cli.main(["score", "rows.txt", "-m", str(folder), "--method", "elbo", "--dry-run"]) == 0
-    assert "elbo: 256 forward passes for 2 texts" in capsys.readouterr().out
-    assert cli.main(["score", "rows.txt", "-m", str(folder), "--quiet", "--json"]) == 0
-    assert "standard_error" not in json.loads(capsys.readouterr().out.splitlines()[0])

@@ -12,7 +12,6 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask import LanguageModel, Settings
-from unmask.sequences import texts as texts_module
 from unmask.sequences.scores import LogRatio, TextScore, WordScore
 from unmask.sequences.texts import TokenisedText, tokenised
 from unmask.text.words import joined_words
@@ -77,15 +76,6 @@ def test_scores_are_those_of_the_models_own_logits(named: tuple[str, LanguageMod
         assert all(text[word.start : word.end] == word.text for word in score.words)
 
 
-def test_the_two_scores_differ_in_words_of_several_pieces_alone():
-    lm = unmask.load(build("bert"))
-    text, words = TEXTS["bert"][0]
-    plain, l2r = (lm.score([text], method=m, settings=QUIET)[0] for m in ("pll", "pll-word-l2r"))
-    for one, other, pieces in zip(plain.words, l2r.words, words.values(), strict=True):
-        same = one.log_prob == pytest.approx(other.log_prob, abs=1e-6)
-        assert same == (pieces == 1)
-
-
 def one_text(tokenizer: Any, text: str) -> TokenisedText:
     lm = LanguageModel(unmask.load((tiny_bert(), word_piece())).model, tokenizer)
     # a vocabulary of another model: only words are looked at
@@ -133,40 +123,6 @@ def test_special_tokens_are_not_scored_and_unknown_words_are():
     assert one_text(word_piece(), "the [UNK] zebra sat").unknown_words == (2,)
 
 
-@pytest.mark.slow
-def test_neither_batches_nor_company_nor_windows_change_a_score(monkeypatch):
-    lm = unmask.load(build("bert"))
-    texts = [" ".join(["the cats sat ,"] * n) + " old mats" for n in (1, 2, 3, 1, 2)] * 5
-    for method in ("pll", "pll-word-l2r"):
-        base = [s.score for s in lm.score(texts, method=method, settings=QUIET)]
-        for size in (1, 3, 40):
-            how = Settings(batch_size=size, progress=False)
-            found = [s.score for s in lm.score(texts, method=method, settings=how)]
-            assert found == pytest.approx(base, abs=1e-5)
-        alone = lm.score(texts[2:3], method=method, settings=QUIET)[0]
-        assert alone.score == pytest.approx(base[2], abs=1e-5)
-        with monkeypatch.context() as patch:
-            patch.setattr(texts_module, "TEXTS_PER_WINDOW", 4)
-            patch.setattr("unmask.model.shapes.TOKENS_PER_CHUNK", 200)
-            found = [s.score for s in lm.score(texts, method=method, settings=QUIET)]
-        assert found == pytest.approx(base, abs=1e-5)
-
-
-def test_rows_that_memory_does_not_hold_are_halved():
-    lm, largest = unmask.load(build("bert")), 5
-    plain = lm.model.readouts
-
-    def small(ids, positions):
-        if len(ids) > largest:
-            raise torch.OutOfMemoryError("out of memory")
-        return plain(ids, positions)
-
-    expected = lm.score(["the cats sat on old mats"] * 4, settings=QUIET)
-    lm.model.readouts = small
-    found = lm.score(["the cats sat on old mats"] * 4, settings=QUIET)
-    assert [s.score for s in found] == pytest.approx([s.score for s in expected], abs=1e-5)
-
-
 def test_without_offsets_every_token_is_a_word():
     lm = unmask.load(build("esm"))
     (score,) = lm.score(["M K J A"], settings=QUIET)
@@ -174,19 +130,6 @@ def test_without_offsets_every_token_is_a_word():
     assert {(word.start, word.end) for word in score.words} == {(-1, -1)}
     with pytest.raises(unmask.errors.MethodError, match=r"keeps no character offsets.*use pll"):
         lm.score(["M K"], method="pll-word-l2r")
-
-
-def test_pairs_get_differences_of_scores_whatever_their_lengths():
-    lm = unmask.load(build("bert"))
-    pairs = [("the cats sat", "the dog sat"), ("he ran", "she was"), ("he ran", "he ran")]
-    for method in ("pll", "pll-word-l2r"):
-        texts = [text for pair in pairs for text in pair]
-        scores = [s.score for s in lm.score(texts, method=method, settings=QUIET)]
-        found = lm.log_ratios(pairs, method=method, settings=QUIET)
-        expected = [a - b for a, b in zip(scores[::2], scores[1::2], strict=True)]
-        assert [r.log_ratio for r in found] == pytest.approx(expected, abs=1e-5)
-        assert [r.places for r in found] == [None, 2, 0]
-        assert [r.forward_passes for r in found] == [7, 4, 4]
 
 
 # --- values ------------------------------------------------------------------------------------
@@ -250,31 +193,6 @@ def test_a_word_that_a_tokenizer_cannot_read_is_rejected_with_its_text(bert: Lan
     lm = LanguageModel(bert.model, without_unknown())
     with pytest.raises(unmask.errors.ClozeError, match="text 2: the tokenizer cannot read it"):
         lm.score(["cat", "cat", "dog"])
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (
-            {"method": "log-pool"},
-            "no method 'log-pool'; methods: pll, pll-word-l2r, unmasking, elbo, hcb-path",
-        ),
-        ({"draws": 0}, "draws is a whole number from 1 to 1,000,000, not 0"),
-        ({"draws": 2.5}, "draws is a whole number from 1 to 1,000,000, not 2.5"),
-        ({"seed": -1}, "seed is a whole number from 0 to [0-9,]*, not -1"),
-        ({"seed": "x"}, "seed is a whole number from 0 to [0-9,]*, not 'x'"),
-    ],
-)
-def test_options_that_cannot_be_used_are_named(bert: LanguageModel, options: Any, said: str):
-    with pytest.raises(unmask.UnmaskError, match=said):
-        bert.log_ratios([("he ran", "she ran")], **options)
-
-
-def test_pairs_alone_have_paths(bert: LanguageModel):
-    with pytest.raises(
-        unmask.errors.MethodError, match="no method 'hcb-path'; methods: pll, pll-word-"
-    ):
-        bert.score(["he ran"], method="hcb-path")
 
 
 def test_nothing_is_scored_of_no_texts(bert: LanguageModel):

@@ -212,23 +212,6 @@ def test_texts_of_one_length_advance_together():
 # --- batches -----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("order", ORDERS)
-def test_neither_batches_nor_company_change_a_score(bert: LanguageModel, monkeypatch, order: str):
-    texts = [" ".join(["the cats sat ,"] * n) + " old mats" for n in (1, 2, 3, 1, 2)] * 2
-    how = {"method": "unmasking", "order": order}
-    base = [s.score for s in bert.score(texts, settings=QUIET, **how)]
-    for size in (1, 3, 40):
-        settings = Settings(batch_size=size, progress=False)
-        found = [s.score for s in bert.score(texts, settings=settings, **how)]
-        assert found == pytest.approx(base, abs=1e-5)
-    alone = bert.score(texts[2:3], settings=QUIET, **how)[0]
-    assert alone.score == pytest.approx(base[2], abs=1e-5)
-    monkeypatch.setattr("unmask.model.shapes.TOKENS_PER_CHUNK", 200)
-    found = [s.score for s in bert.score(texts, settings=QUIET, **how)]
-    assert found == pytest.approx(base, abs=1e-5)
-
-
 class Rounding:
     """Two places whose certainties differ by as much as makes a tie; batches round differently.
 
@@ -303,46 +286,6 @@ def test_places_that_are_alike_are_revealed_from_left_to_right():
         assert rows == [[4, 4, 4], [3, 4, 4], [3, 2, 4]]
 
 
-# --- pairs, rows and what is rejected ----------------------------------------------------------
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_pairs_get_differences_of_log_probabilities(bert: LanguageModel, order: str):
-    pairs = [("the cats sat", "the dog sat"), ("he ran", "she was"), ("he ran", "he ran")]
-    how = {"method": "unmasking", "order": order, "settings": QUIET}
-    scores = [s.score for s in bert.score([t for pair in pairs for t in pair], **how)]
-    found = bert.log_ratios(pairs, **how)
-    expected = [a - b for a, b in zip(scores[::2], scores[1::2], strict=True)]
-    assert [r.log_ratio for r in found] == pytest.approx(expected, abs=1e-5)
-    assert [(r.method, r.order, r.forward_passes) for r in found] == [
-        ("unmasking", order, passes) for passes in (7, 4, 4)
-    ]
-
-
-def test_other_methods_have_no_order(bert: LanguageModel):
-    assert bert.score("he ran", method="unmasking", settings=QUIET).order == "left-to-right"
-    assert bert.score("he ran", settings=QUIET).order is None
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (
-            {"method": "unmasking", "order": "best"},
-            "no order 'best'; orders of unmasking: left-to-right, surest, margin",
-        ),
-        ({"method": "unmasking", "order": 3}, "no order 3; orders of unmasking: left-to-right"),
-        ({"method": "pll", "order": "margin"}, "an order is for unmasking, not for pll; leave it"),
-        ({"method": "log-pool"}, "no method 'log-pool'; methods: pll, pll-word-l2r, unmasking"),
-    ],
-)
-def test_orders_that_there_are_not_are_named(bert: LanguageModel, options: Any, said: str):
-    with pytest.raises(unmask.errors.MethodError, match=said):
-        bert.score(["he ran"], **options)
-    with pytest.raises(unmask.errors.MethodError, match=said):
-        bert.log_ratios([("he ran", "she ran")], **options)
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_numbers_that_are_not_finite_are_rejected(bad: float):
     class Broken(Rounding):
@@ -354,7 +297,3 @@ def test_numbers_that_are_not_finite_are_rejected(bad: float):
             LanguageModel(Broken(), ToyTokenizer(3)).score(
                 ["t0 t1"], method="unmasking", order=order, settings=QUIET
             )
-
-
-def test_nothing_is_scored_of_no_texts(bert: LanguageModel):
-    assert bert.score([], method="unmasking", order="margin") == []

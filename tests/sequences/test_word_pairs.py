@@ -117,20 +117,6 @@ def test_the_pairs_of_a_text_are_its_joint_and_sum_to_one(method: str, factored:
     assert sum(math.exp(score.log_p) for score in scores) == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.real
-@pytest.mark.parametrize("method", word_pairs.WITHOUT_TABLES)
-def test_a_trained_model_scores_as_its_joints_do(tiny_english, method: str) -> None:
-    items = [
-        ("A man is playing a [MASK] [MASK].", "bass", "guitar"),
-        ("Two [MASK] are [MASK] in the park.", "dogs", "playing"),
-        ("The [MASK] is [MASK] a horse on the beach in the evening.", "woman", "riding"),
-    ]
-    for (text, *pair), score in zip(items, tiny_english.pairs(items, method=method), strict=True):
-        log_p = tiny_english.joint(text, method=method, support="vocabulary").log_prob(*pair)
-        # kernels for other batch shapes add in another order: 1.3e-5 a log-probability, measured
-        assert score.log_p == pytest.approx(log_p, abs=1e-4)
-
-
 @pytest.mark.parametrize("item", [*WIDE, ("a [MASK] saw [MASK].", "unsssssss", "cats")])
 def test_words_of_several_pieces_are_those_of_fill(lm, item) -> None:
     """With more than six pieces too, where orders are drawn."""
@@ -221,27 +207,6 @@ def test_items_of_one_length_share_batches(method: str, rows: int) -> None:
     lm.pairs([(f"t{n} [MASK] [MASK]", "t1", "t2") for n in range(5)], method=method)
     # five texts with both words masked, by orders also with either of them filled in
     assert lm.model.batches == [rows]
-
-
-@pytest.mark.parametrize("size", [1, 2, 4])
-@pytest.mark.parametrize("method", word_pairs.WITHOUT_TABLES)
-def test_batches_are_no_larger_than_asked_and_do_not_matter(method: str, size: int) -> None:
-    items = [(f"t{n} [MASK] [MASK]", "t1", "t2") for n in range(5)]
-    lm = toy(6)
-    scores = lm.pairs(items, method=method, settings=unmask.Settings(batch_size=size))
-    assert max(lm.model.batches) <= size
-    expected = [score.log_p for score in toy(6).pairs(items, method=method)]
-    assert [score.log_p for score in scores] == pytest.approx(expected, abs=1e-12)
-
-
-def test_items_are_read_as_scores_are_taken(lm, monkeypatch) -> None:
-    read = []
-    monkeypatch.setattr(word_pairs, "ITEMS_AT_ONCE", 2)
-    scores = word_pairs.score_pairs(lm, (read.append(item) or item for item in SINGLE))
-    assert not read
-    next(scores)
-    assert len(read) == 2
-    assert len(list(scores)) == 3
 
 
 def test_unknown_parts_around_the_words_are_counted(lm) -> None:

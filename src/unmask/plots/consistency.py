@@ -13,7 +13,7 @@ from unmask.plots.saving import wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL
 from unmask.printable import printable
 from unmask.resampling import Estimate, means
-from unmask.sequences.consistency import cards
+from unmask.sequences.consistency import statistics
 from unmask.sequences.consistency.measuring import ORDER
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ def plot_consistency(answers: "Consistency") -> "Figure":
 def to_html(answers: "Consistency") -> str:
     """The statistics with their intervals, and the same in words, for notebooks."""
     passes = sum(row.get("forward_passes") or 0 for row in answers.rows)
-    rows = [cards.cells(statistic) for statistic in answers.statistics]
-    notes = [*cards.words(answers.statistics), f"Forward passes: {passes:,}."]
+    rows = [statistics.cells(statistic) for statistic in answers.statistics]
+    notes = [*statistics.words(answers.statistics), f"Forward passes: {passes:,}."]
     title = f"Contradictions of {answers.facts.get('model')}"
-    return html_table(title, cards.HEAD, rows, notes)
+    return html_table(title, statistics.HEAD, rows, notes)
 
 
 def by_distance(answers: "Consistency") -> list[tuple[str, Estimate, int]]:

@@ -7,7 +7,7 @@ per paradigm. Ids are `paradigm/pairID`.
 import difflib
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from unmask.errors import CorpusError
@@ -29,25 +29,9 @@ _SPLIT = "train"
 def read_blimp(place: str, *, paradigms: Sequence[str] = (), limit: int | None = None) -> list[Row]:
     """BLiMP's pairs as rows: both sentences, the paradigm, its groups and an id.
 
-    Args:
-        place: A folder of `*.jsonl`, or a hub dataset with a paradigm per config.
-        paradigms: Which paradigms, in which order. Default: all, by name.
-        limit: At most so many pairs of each, the first in the hashed order of their ids: any such
-            part is a random sample, and a larger one begins with a smaller one.
-    Returns:
-        A dictionary per pair.
-    Raises:
-        CorpusError: There is no such folder or paradigm, or a row is not of BLiMP.
-    Examples:
-        >>> import json
-        >>> from unmask.sequences.blimp import read_blimp
-        >>> from pathlib import Path
-        >>> Path("blimp").mkdir()
-        >>> pair = {"sentence_good": "Dogs bark.", "sentence_bad": "Dogs barks.", "pair_id": 0}
-        >>> pair |= {"UID": "agreement", "field": "syntax", "linguistics_term": "agreement"}
-        >>> _ = Path("blimp/agreement.jsonl").write_text(json.dumps(pair))
-        >>> read_blimp("blimp")[0]["sentence_good"]
-        'Dogs bark.'
+    `place` is a folder of `*.jsonl`, or a hub dataset with a paradigm per config; without names all
+    paradigms are read, by name. Of each at most `limit` pairs, the first in the hashed order of
+    their ids: any such part is a random sample, and a larger one begins with a smaller one.
     """
     folder = Path(os.path.expanduser(place))
     local = os.path.isdir(folder)
@@ -56,12 +40,32 @@ def read_blimp(place: str, *, paradigms: Sequence[str] = (), limit: int | None =
             f"{quoted(place, limit=150)} is not a folder; give a folder of .jsonl files, or a hub "
             "dataset"
         )
-    available = _paradigms_in(folder, place) if local else _paradigms_on_the_hub(place, paradigms)
+    if local:
+        available = sorted(path.stem for path in folder.glob("*.jsonl"))
+        if not available:
+            why = "has no .jsonl file; BLiMP has one per paradigm"
+            raise CorpusError(f"the folder {quoted(place, limit=150)} {why}")
+    else:
+        available = list(paradigms) or _paradigms_on_the_hub(place)
     names = list(dict.fromkeys(paradigms)) or available
+    for name in (name for name in names if name not in available):
+        near = difflib.get_close_matches(name, available, n=3, cutoff=0.5) or available
+        raise CorpusError(
+            f"{quoted(place, limit=150)} has no paradigm {quoted(name)}; did you mean "
+            f"{listed(near, most=5)}?"
+        )
+    pairs: list[Row] = []
     for name in names:
-        _check_paradigm(name, available, place)
-    read = _paradigm_file if local else _paradigm_on_the_hub
-    return [row for name in names for row in _first(read(place, name), limit)]
+        if local:
+            records = open_input([os.path.join(place, f"{name}.jsonl")], PAIR).rows_or_raise()
+            rows: Iterable[Mapping[str, object]] = (record.row for record in records)
+        else:
+            rows = (row for _, row in dataset_rows(place, (*_COLUMNS, _IDS[1]), _SPLIT, name))
+        of_name = [_pair(name, number, row) for number, row in enumerate(rows)]
+        if limit is not None:
+            of_name = sorted(of_name, key=lambda row: hashed(str(row["id"])))[:limit]
+        pairs += of_name
+    return pairs
 
 
 def hashed(item_id: str) -> bytes:
@@ -69,24 +73,7 @@ def hashed(item_id: str) -> bytes:
     return hashlib.sha256(f"blimp\x00{item_id}".encode()).digest()
 
 
-def _first(rows: list[Row], limit: int | None) -> list[Row]:
-    if limit is None:
-        return rows
-    return sorted(rows, key=lambda row: hashed(str(row["id"])))[:limit]
-
-
-def _paradigms_in(folder: Path, place: str) -> list[str]:
-    names = sorted(path.stem for path in folder.glob("*.jsonl"))
-    if not names:
-        raise CorpusError(
-            f"the folder {quoted(place, limit=150)} has no .jsonl file; BLiMP has one per paradigm"
-        )
-    return names
-
-
-def _paradigms_on_the_hub(place: str, requested: Sequence[str]) -> list[str]:
-    if requested:
-        return list(requested)
+def _paradigms_on_the_hub(place: str) -> list[str]:
     try:
         return sorted(datasets_library().get_dataset_config_names(place))
     except CorpusError:
@@ -96,25 +83,6 @@ def _paradigms_on_the_hub(place: str, requested: Sequence[str]) -> list[str]:
             f"cannot load the dataset {quoted(place, limit=150)}: {describe(error)}; "
             "check its name, or give a folder of .jsonl files"
         ) from None
-
-
-def _check_paradigm(name: str, available: Sequence[str], place: str) -> None:
-    if name not in available:
-        near = difflib.get_close_matches(name, available, n=3, cutoff=0.5) or available
-        raise CorpusError(
-            f"{quoted(place, limit=150)} has no paradigm {quoted(name)}; did you mean "
-            f"{listed(near, most=5)}?"
-        )
-
-
-def _paradigm_file(place: str, paradigm: str) -> list[Row]:
-    rows = open_input([os.path.join(place, f"{paradigm}.jsonl")], PAIR).rows_or_raise()
-    return [_pair(paradigm, number, record.row) for number, record in enumerate(rows)]
-
-
-def _paradigm_on_the_hub(place: str, paradigm: str) -> list[Row]:
-    rows = dataset_rows(place, (*_COLUMNS, _IDS[1]), _SPLIT, paradigm)
-    return [_pair(paradigm, number, row) for number, (_, row) in enumerate(rows)]
 
 
 def _pair(paradigm: str, row: int, values: Mapping[str, object]) -> Row:

@@ -58,13 +58,10 @@ class Accuracy:
 
     def to_dict(self) -> dict[str, float | None]:
         """The numbers by name, JSON-ready."""
-        numbers: dict[str, float | None] = asdict(self)
+        numbers = asdict(self)
         value = numbers.pop("value")
-        return {
-            "accuracy": None if math.isnan(self.value) else value,
-            **numbers,
-            "coverage": self.coverage,
-        }
+        accuracy = None if math.isnan(value) else value
+        return {"accuracy": accuracy, **numbers, "coverage": self.coverage}
 
 
 def correct(log_ratio: float | None, *, places: int | None = None) -> float | None:
@@ -93,20 +90,7 @@ def wilson(successes: float, trials: int) -> tuple[float, float]:
 
 
 def accuracy(verdicts: Iterable[Verdict]) -> Accuracy:
-    """The accuracy over paradigms, with equal weights.
-
-    Args:
-        verdicts: The result of each pair.
-    Returns:
-        The mean accuracy, its interval, and the counts that it rests on.
-    Raises:
-        UnmaskError: There is no pair.
-    Examples:
-        >>> from unmask.sequences.minimal_pairs import Verdict, accuracy
-        >>> verdicts = [Verdict("agreement", 1.0), Verdict("agreement", 0.0)]
-        >>> accuracy(verdicts).value
-        0.5
-    """
+    """The accuracy over paradigms, with equal weights; there must be a pair."""
     every = list(verdicts)
     if not every:
         raise UnmaskError("an accuracy needs at least one pair")
@@ -129,24 +113,11 @@ def accuracy(verdicts: Iterable[Verdict]) -> Accuracy:
 
 
 def accuracies(verdicts: Sequence[Verdict], by: str | None = None) -> dict[str, Accuracy]:
-    """Accuracies by paradigm, or by another kind of group, in the order they first appear.
-
-    Args:
-        verdicts: The result of each pair.
-        by: A kind of group, a key of `Verdict.groups`. Default: the paradigm.
-    Returns:
-        An accuracy by the name of each group.
-    Examples:
-        >>> from unmask.sequences.minimal_pairs import Verdict, accuracies
-        >>> verdicts = [Verdict("agreement", 1.0), Verdict("islands", 0.0)]
-        >>> {name: one.value for name, one in accuracies(verdicts).items()}
-        {'agreement': 1.0, 'islands': 0.0}
-    """
+    """Accuracies by paradigm, or by a key of `Verdict.groups`, in the order they first appear."""
     parts: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
-        parts[verdict.paradigm if by is None else (verdict.groups or {}).get(by, "")].append(
-            verdict
-        )
+        name = verdict.paradigm if by is None else (verdict.groups or {}).get(by, "")
+        parts[name].append(verdict)
     return {name: accuracy(part) for name, part in parts.items()}
 
 

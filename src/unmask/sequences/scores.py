@@ -1,12 +1,22 @@
 """Results for a whole text, or for two of them, as values. Knows no model."""
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from unmask.lazy import Guessable
 
 
 @dataclass(frozen=True)
-class WordScore(Guessable):
+class Score(Guessable):
+    """A result whose fields are plain values."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class WordScore(Score):
     """One word's part of a score; its surprisal is `-log_prob`.
 
     `start` and `end` are characters of the text, -1 where the tokenizer keeps no offsets. A word
@@ -26,13 +36,9 @@ class WordScore(Guessable):
     log_prob: float
     is_unknown: bool = False
 
-    def to_dict(self) -> dict[str, object]:
-        """JSON-ready."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class TextScore(Guessable):
+class TextScore(Score):
     """The score of a text, in nats, to which its `words` add up.
 
     By `unmasking` it is a log-probability, and `order` the order of the tokens; by the other
@@ -66,13 +72,9 @@ class TextScore(Guessable):
         """The score per token."""
         return self.score / self.tokens
 
-    def to_dict(self) -> dict[str, object]:
-        """JSON-ready."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class LogRatio(Guessable):
+class LogRatio(Score):
     """The logarithm of p(first) / p(second), in nats; by `pll*` and `elbo` a difference of scores.
 
     `log_ratio` is None if there is none, and `reason` then explains why. `standard_error` is that
@@ -94,7 +96,3 @@ class LogRatio(Guessable):
     reason: str | None = None
     method: str | None = None
     order: str | None = None
-
-    def to_dict(self) -> dict[str, object]:
-        """JSON-ready."""
-        return asdict(self)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from unmask.errors import ClozeError, MethodError
 from unmask.model.row_reader import RowReader
@@ -79,6 +80,8 @@ def log_ratios(
     order: str | None = None,
     draws: int | None = None,
     seed: int = 0,
+    given: Given | Sequence[Given] | None = None,
+    separator: str = "",
     settings: Settings | None = None,
 ) -> list[LogRatio]:
     """`LanguageModel.log_ratios`, also of texts that were tokenised before."""
@@ -88,9 +91,18 @@ def log_ratios(
         draws = ORDERS_OF_PATHS if method == "hcb-path" else DRAWS
     check_drawing(draws=draws, seed=seed)
     order = checked_order(order, [method])
-    texts = [text for number, pair in enumerate(_as_list(pairs)) for text in _two(pair, number)]
+    if isinstance(pairs, str) or not isinstance(pairs, Sequence):
+        raise ClozeError(f"pairs is a list of two texts each, not {quoted(pairs)}")
+    every = None if given is None else contexts(given, len(pairs), "pairs")
+    # both texts of a pair have one context
+    each = every and [context for context in every for _ in range(2)]
+    texts: list[Any] = []
+    for number, pair in enumerate(pairs):
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ClozeError(f"pair {number} is two texts, not {quoted(pair)}")
+        texts += pair
     ratios: list[LogRatio] = []
-    for window in tokenised(lm, texts, _name_in_pair):
+    for window in tokenised(lm, in_context(texts, each, separator), _name_in_pair):
         both = list(zip(window[::2], window[1::2], strict=True))
         if method == "hcb-path":
             ratios += path_log_ratios(lm, both, orders=draws, seed=seed, settings=settings)
@@ -100,21 +112,6 @@ def log_ratios(
             )
             ratios += _differences(scores, both)
     return [replace(ratio, method=method, order=order) for ratio in ratios]
-
-
-def pairs_in_context(
-    pairs: Sequence[tuple[str, str]], given: Given | Sequence[Given] | None, separator: str
-) -> Sequence[tuple[str, str]]:
-    """Pairs with what both texts of each are given; a list has one for each pair."""
-    if given is None:
-        in_context((), None, separator)
-        return pairs
-    each = contexts(given, len(_as_list(pairs)), "pairs")
-    made = (
-        in_context(_two(pair, number), context, separator)
-        for number, (pair, context) in enumerate(zip(pairs, each, strict=True))
-    )
-    return [(first, second) for first, second in made]
 
 
 def _differences(scores: Sequence[TextScore], pairs: list[Pair]) -> list[LogRatio]:
@@ -150,18 +147,6 @@ def checked_order(order: object, methods: Sequence[str]) -> str | None:
         if wanted == name:
             return name
     raise MethodError(f"no order {quoted(order)}; orders of unmasking: {', '.join(ORDERS)}")
-
-
-def _as_list(pairs: object) -> Sequence[object]:
-    if isinstance(pairs, str) or not isinstance(pairs, Sequence):
-        raise ClozeError(f"pairs is a list of two texts each, not {quoted(pairs)}")
-    return pairs
-
-
-def _two(pair: object, number: int) -> Sequence[str]:
-    if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-        raise ClozeError(f"pair {number} is two texts, not {quoted(pair)}")
-    return pair
 
 
 def _name_in_pair(number: int) -> str:

@@ -6,25 +6,25 @@ cannot be scored has a reason in place of its numbers, and the others go on.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
-from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
+from unmask.errors import ClozeError, SupportError, UnmaskError
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import log_mean_over_orders, sets_before
-from unmask.lazy import Guessable
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.printable import printable, quoted
 from unmask.queries.joint_model import JointModel, read_cloze
 from unmask.queries.sketched import check_sketched, joints_at
+from unmask.sequences.scores import Score
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, resolved
 from unmask.text.cloze import Cloze
@@ -42,7 +42,7 @@ Places = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairScore(Guessable):
+class PairScore(Score):
     """The log-probabilities of two words together in the two blanks of a text, in nats.
 
     `log_p` is log p(first, second), given that each blank has as many pieces as its word.
@@ -74,10 +74,6 @@ class PairScore(Guessable):
     unknown_tokens: int | None = None
     forward_passes: int = 0
     reason: str | None = None
-
-    def to_dict(self) -> dict[str, object]:
-        """JSON-ready."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -119,38 +115,47 @@ def score_pairs(
     method: str = METHOD_WITHOUT_TABLES,
     support: str | Sketch = AUTO,
     settings: Settings | None = None,
-) -> Iterator[PairScore]:
-    """`LanguageModel.pairs` of any number of items.
-
-    Items are read a few hundred at a time, as the scores are iterated over.
-    """
-    how, source, name = settings or Settings(), iter(items), method_name(method)
+) -> list[PairScore]:
+    """`LanguageModel.pairs`; items are read and scored a few hundred at a time."""
+    source, name = iter(items), method_name(method)
+    options: dict[str, Any] = {"support": support, "settings": settings or Settings()}
     # what cannot be done is rejected before any item is read
-    score_items(lm, [], method=method, support=support, settings=how)
-
-    def scored() -> Iterator[PairScore]:
-        while window := list(islice(source, ITEMS_AT_ONCE)):
-            read = read_items(lm, window, method=name)
-            pairs = [item for item in read if isinstance(item, WordPair)]
-            warn_of_texts(lm.tokenizer, [pair.cloze.unknown for pair in pairs])
-            scores = iter(score_items(lm, pairs, method=name, support=support, settings=how))
-            yield from (
-                PairScore(method=name, reason=item) if isinstance(item, str) else next(scores)
-                for item in read
-            )
-
-    return scored()
+    scores = score_items(lm, [], method=name, **options)
+    while window := list(islice(source, ITEMS_AT_ONCE)):
+        read = read_items(lm, window, method=name)
+        pairs = [item for item in read if isinstance(item, WordPair)]
+        warn_of_texts(lm.tokenizer, [pair.cloze.unknown for pair in pairs])
+        of_pairs = iter(score_items(lm, pairs, method=name, **options))
+        scores += (
+            PairScore(method=name, reason=item) if isinstance(item, str) else next(of_pairs)
+            for item in read
+        )
+    return scores
 
 
 def read_items(
     lm: JointModel, items: Iterable[Sequence[object]], *, method: str
 ) -> list[WordPair | str]:
     """The pieces of each item, or the reason why it has no score: no forward pass."""
-    name, parts = method_name(method), [_three_parts(item) for item in items]
+    name, parts, results = method_name(method), list(items), list[WordPair | str]()
+    for item in parts:
+        if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != len(_PARTS):
+            raise ClozeError(f"an item is a text and two words, not {quoted(item)}")
     ahead = ReadAhead(lm.tokenizer, _texts_to_read(parts, lm.tokenizer.mask_token))
     reader = JointModel(lm.model, ahead, name=lm.name)
-    one_piece = None if name in WITHOUT_TABLES else name
-    return [_read_or_reason(reader, item, one_piece) for item in parts]
+    for item in parts:
+        try:
+            pair: WordPair | str = read_pair(reader, item)
+        except UnmaskError as error:
+            pair = str(error)
+        if isinstance(pair, WordPair) and pair.widths != (1, 1) and name not in WITHOUT_TABLES:
+            word, width = next((w, n) for w, n in zip(item[1:], pair.widths, strict=True) if n > 1)
+            pair = (
+                f"{quoted(word)} is {width} pieces of this tokenizer, and {name} takes words of "
+                f"one; use the method {METHOD_WITHOUT_TABLES}"
+            )
+        results.append(pair)
+    return results
 
 
 def _texts_to_read(items: Iterable[Sequence[object]], mask: str) -> Iterator[str]:
@@ -186,24 +191,6 @@ def score_items(
 
 
 # --- what an item says -------------------------------------------------------------------------
-
-
-def _three_parts(item: Sequence[object]) -> Sequence[object]:
-    if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != len(_PARTS):
-        raise ClozeError(f"an item is a text and two words, not {quoted(item)}")
-    return item
-
-
-def _read_or_reason(
-    lm: JointModel, item: Sequence[object], one_piece: str | None
-) -> WordPair | str:
-    try:
-        pair = read_pair(lm, item)
-        if one_piece is not None and pair.widths != (1, 1):
-            raise MethodError(_too_wide(item, pair, one_piece))
-        return pair
-    except UnmaskError as error:
-        return str(error)
 
 
 def read_pair(lm: JointModel, item: Sequence[object]) -> WordPair:
@@ -252,14 +239,6 @@ def _spans(text: str, words: Sequence[str], mask: str) -> list[tuple[int, int]]:
         ) from None
 
 
-def _too_wide(item: Sequence[object], pair: WordPair, method: str) -> str:
-    word, width = next((w, n) for w, n in zip(item[1:], pair.widths, strict=True) if n > 1)
-    return (
-        f"{quoted(word)} is {width} pieces of this tokenizer, and {method} takes words of one; "
-        f"use the method {METHOD_WITHOUT_TABLES}"
-    )
-
-
 # --- without tables ----------------------------------------------------------------------------
 
 
@@ -271,11 +250,27 @@ def _without_tables(reader: RowReader, method: str, pairs: Sequence[WordPair]) -
         return _sets(*pair.places) if by_orders else [()]
 
     def scores(alike: list[WordPair]) -> Iterator[PairScore]:
-        first, second = alike[0].places
-        sets = sets_of(alike[0])
-        pieces = torch.tensor([pair.pieces for pair in alike])
-        steps = _read_steps(reader, [pair.cloze for pair in alike], pieces, sets)
-        numbers = (_of_orders if by_orders else _of_mlm)(steps, first, second)
+        (first, second), sets = alike[0].places, sets_of(alike[0])
+        steps = _read_steps(reader, alike, sets)
+        if by_orders:
+            log_p = log_mean_over_orders(steps, first + second)
+            apart = log_mean_over_orders(steps, first) + log_mean_over_orders(steps, second)
+            numbers = {
+                "log_p": log_p,
+                "log_p_1_given_2": log_mean_over_orders(steps, first, second),
+                "log_p_2_given_1": log_mean_over_orders(steps, second, first),
+                # no PMI: those are the model's, and not the marginals of the joint
+                "association": log_p - apart,
+            }
+        else:
+            # every piece with all of them masked: neither word says anything about the other
+            of_first, of_second = (steps[()][:, word].sum(dim=1) for word in (first, second))
+            numbers = {
+                "log_p": of_first + of_second,
+                "log_p_1_given_2": of_first,
+                "log_p_2_given_1": of_second,
+                "pmi": torch.zeros_like(of_first),
+            }
         for place, pair in enumerate(alike):
             values = {name: float(column[place]) for name, column in numbers.items()}
             yield pair.score(method, values, len(sets))
@@ -288,25 +283,23 @@ def _without_tables(reader: RowReader, method: str, pairs: Sequence[WordPair]) -
 
 
 def _read_steps(
-    reader: RowReader,
-    clozes: Sequence[Cloze],
-    tokens: Int[Tensor, "texts blanks"],
-    sets: Sequence[Places],
+    reader: RowReader, pairs: Sequence[WordPair], sets: Sequence[Places]
 ) -> dict[Places, Float[Tensor, "texts blanks"]]:
     """log q(x_t | x of a set) for every set, t not in it; zeros elsewhere.
 
-    Clozes have one length.
+    Pairs have one length.
     """
-    ids = torch.tensor([cloze.ids for cloze in clozes])
-    positions = torch.tensor([cloze.positions for cloze in clozes])
-    filled = torch.tensor([[t in places for t in range(tokens.shape[1])] for places in sets])
-    words = torch.where(filled, tokens[:, None], reader.model.mask_id)
+    ids = torch.tensor([pair.cloze.ids for pair in pairs])
+    positions = torch.tensor([pair.cloze.positions for pair in pairs])
+    tokens = torch.tensor([pair.pieces for pair in pairs])[:, None]
+    filled = torch.tensor([[t in places for t in range(tokens.shape[2])] for places in sets])
+    words = torch.where(filled, tokens, reader.model.mask_id)
     at = positions[:, None].expand(words.shape)
     rows = ids[:, None].repeat(1, len(sets), 1).scatter_(2, at, words)
     log_probs = reader.token_log_probs(
         rows.flatten(0, 1),
         at.flatten(0, 1),
-        tokens[:, None].expand(words.shape).flatten(0, 1)[..., None],
+        tokens.expand(words.shape).flatten(0, 1)[..., None],
         wanted=(~filled).expand(words.shape).flatten(0, 1),
     ).log_probs
     return dict(zip(sets, log_probs.view(words.shape).unbind(dim=1), strict=True))
@@ -318,30 +311,6 @@ def _sets(first: Places, second: Places) -> list[Places]:
     queries = [(first + second, ()), (first, second), (second, first), (first, ()), (second, ())]
     sets = {places for blanks, filled in queries for places in sets_before(blanks, filled)}
     return sorted(sets, key=lambda places: (len(places), places))
-
-
-def _of_orders(steps: Mapping[Places, Tensor], first: Places, second: Places) -> dict[str, Tensor]:
-    log_p = log_mean_over_orders(steps, first + second)
-    apart = log_mean_over_orders(steps, first) + log_mean_over_orders(steps, second)
-    return {
-        "log_p": log_p,
-        "log_p_1_given_2": log_mean_over_orders(steps, first, second),
-        "log_p_2_given_1": log_mean_over_orders(steps, second, first),
-        # no PMI: those are the model's, and not the marginals of the joint
-        "association": log_p - apart,
-    }
-
-
-def _of_mlm(steps: Mapping[Places, Tensor], first: Places, second: Places) -> dict[str, Tensor]:
-    """Every piece with all of them masked: neither word says anything about the other."""
-    alone = [steps[()][:, word].sum(dim=1) for word in (first, second)]
-    log_p = alone[0] + alone[1]
-    return {
-        "log_p": log_p,
-        "log_p_1_given_2": alone[0],
-        "log_p_2_given_1": alone[1],
-        "pmi": torch.zeros_like(log_p),
-    }
 
 
 # --- by tables ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from unmask.printable import quoted
 from unmask.progress import bar
 from unmask.queries.joint_model import JointModel
 from unmask.resampling import DEFAULT, Resampling
-from unmask.sequences.consistency import cards, statistics
+from unmask.sequences.consistency import statistics
 from unmask.sequences.consistency.measuring import (
     ConsistencyOptions,
     ContrastedText,
@@ -61,7 +61,7 @@ class Consistency(Guessable):
 
     def __str__(self) -> str:
         """The statistics in aligned columns, and what they say in words."""
-        return cards.table(self.statistics)
+        return statistics.table(self.statistics)
 
     def _repr_html_(self) -> str:
         """The same as a table in HTML, for notebooks."""
@@ -100,7 +100,7 @@ class Consistency(Guessable):
         """
         pairs = [row for row in self.rows if row.get("incompatibility") is not None]
         worst = sorted(pairs, key=lambda row: (-row["incompatibility"], row["text_id"]))[:_WORST]
-        return cards.card(self.statistics, worst, self.to_dict()["config"], picture)
+        return statistics.card(self.statistics, worst, self.to_dict()["config"], picture)
 
     def compare(self, *others: "Consistency") -> str:
         """A table of this model beside others on the same texts, with paired differences.
@@ -118,7 +118,7 @@ class Consistency(Guessable):
         every = [
             (str(answers.facts.get("model")), answers.statistics) for answers in (self, *others)
         ]
-        return cards.comparison(every, gaps)
+        return statistics.comparison(every, gaps)
 
     def plot(self) -> "Figure":
         """J by distance, and how far orders of unmasking spread.

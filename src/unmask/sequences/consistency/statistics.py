@@ -1,17 +1,23 @@
 """Statistics of how far a model contradicts itself, over texts, with bootstrap intervals.
 
 Knows no model: it reads the rows of `measuring`. Every mean is over texts, which are resampled.
+They are written as a table for a terminal, a card in Markdown, or models side by side.
 """
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from shlex import quote
 from statistics import fmean, stdev
 from typing import Any
 
 from scipy.stats import wilcoxon
 
+from unmask.joints.agreement import Agreement
 from unmask.lazy import Guessable
+from unmask.markup import markdown
+from unmask.printable import columns, printable
 from unmask.resampling import Estimate, Resampling, means, ratios
 from unmask.sequences.consistency.measuring import ORDER, PAIRS
 
@@ -191,3 +197,183 @@ def differences(ours: Numbers, theirs: Numbers, resampling: Resampling) -> dict[
             gaps = [ours[name][key] - theirs[name][key] for name in both]
             (made[key],) = means([gaps], both, resampling)
     return made
+
+
+# --- written out -------------------------------------------------------------------------------
+
+# the corpus that comes with the package
+SENTENCES = "sentences.csv"
+# a p-value below which a direction is stated
+_LEVEL = 0.05
+_ARGUMENTS = ("low", "high", "texts", "p_value")
+HEAD = ("statistic", "value", "95% interval", "unit", "texts")
+# facts that are options of the command, by their names there
+_OPTIONS = {"limit": "limit", "orders": "random-orders", "max_passes": "max-passes", "seed": "seed"}
+
+
+def table(statistics: Sequence[Statistic]) -> str:
+    """Aligned columns, and the same in words."""
+    return "\n".join([columns([list(HEAD), *map(cells, statistics)]), "", *words(statistics)])
+
+
+def words(statistics: Sequence[Statistic]) -> Iterator[str]:
+    """The numbers in words, a sentence each."""
+    by_key = {statistic.key: statistic for statistic in statistics}
+    for part in ("adjacent", "random"):
+        if j := by_key.get(f"incompatibility_{part}"):
+            yield f"{part.capitalize()} blanks: {Agreement(j.estimate.value)}."
+    if size := by_key.get("order_difference_size_adjacent"):
+        order = by_key["order_difference_adjacent"]
+        ahead = "first" if order.estimate.value > 0 else "second"
+        is_even = (order.p_value or 0) > _LEVEL
+        favoured = "neither is favoured" if is_even else f"the {ahead} word first is favoured"
+        yield (
+            "Which of two neighbouring words is filled in first changes the probability of both by "
+            f"{_factor(size.estimate.value)} on average; {favoured} (p = {order.p_value:.2g})."
+        )
+    if spread := by_key.get("order_deviation"):
+        yield (
+            "Another random order of filling in a text of ten tokens changes its probability by "
+            f"{_factor(10 * spread.estimate.value)} (one standard deviation)."
+        )
+    if flips := by_key.get("verdict_flips"):
+        yield (
+            "Two random orders disagree on which text of a minimal pair is likelier in "
+            f"{_value(flips)[0]} of cases (minimal pairs: {flips.texts})."
+        )
+
+
+def _factor(nats: float) -> str:
+    factor = math.exp(min(nats, 50.0))
+    return f"a factor of {factor:.2f}" if factor < 100 else f"a factor of {factor:.1e}"
+
+
+def cells(statistic: Statistic) -> list[str]:
+    """The line of a statistic in a table, under `HEAD`."""
+    p_value = "" if statistic.p_value is None else f" (p = {statistic.p_value:.2g})"
+    value, interval = _value(statistic)
+    return [statistic.title, f"{value}{p_value}", interval, statistic.unit, str(statistic.texts)]
+
+
+def _value(statistic: Statistic) -> tuple[str, str]:
+    """A value and its interval, without the minus sign of a number that rounds to zero."""
+    numbers = (statistic.estimate.value, statistic.estimate.low, statistic.estimate.high)
+    value, low, high = (f"{x:z.1%}" if statistic.unit == "share" else f"{x:z.3f}" for x in numbers)
+    return value, "" if math.isnan(statistic.estimate.low) else f"[{low}, {high}]"
+
+
+def _rows(lines: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """A table in Markdown whose columns of these numbers are aligned on the right."""
+    head, *rest = lines
+    rule = ["---:" if number in right else ":---" for number in range(len(head))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rest))
+
+
+# --- the card ----------------------------------------------------------------------------------
+
+
+def card(
+    statistics: Sequence[Statistic],
+    worst: Sequence[Row],
+    facts: Mapping[str, Any],
+    picture: str | None,
+) -> str:
+    """Markdown with the YAML of evaluation results in front."""
+    made = [(name, markdown(_fact(x))) for name, x in facts.items() if x is not None]
+    # the same for both kinds of blanks
+    meanings = {
+        statistic.title.rpartition(", ")[0] or statistic.title: statistic.meaning
+        for statistic in statistics
+    }
+    parts = [
+        f"---\n{_front_matter(statistics, facts)}\n---",
+        f"# How far {markdown(str(facts.get('model')))} contradicts itself",
+        "A model that describes one joint distribution gives the same answer however it is asked. "
+        "All of these numbers are 0 for such a model.",
+        "\n".join(f"- {markdown(sentence)}" for sentence in words(statistics)),
+        f"![J by distance, and the spread of orders]({picture})" if picture else "",
+        _rows([HEAD, *map(cells, statistics)], (1, 2, 4)),
+        "Intervals are 95% bootstrap intervals over texts. Logarithms are natural.",
+        "## What the numbers mean",
+        "\n".join(f"- **{title}**: {meaning}" for title, meaning in meanings.items()),
+        "## Where it contradicts itself most" if worst else "",
+        "\n".join(map(_example, worst)),
+        "## How it was made",
+        f"```\n{command(facts)}\n```",
+        _rows([("fact", "value"), *made]),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _example(row: Row) -> str:
+    gap = row["first_then_second"] - row["second_then_first"]
+    where = f"tokens {row['first']} and {row['second']} of `{row['text_id']}`"
+    if row.get("text") and row.get("first_token"):
+        names = ("first_token", "second_token", "text")
+        where = "**{}** and **{}** in: {}".format(*(markdown(str(row[name])) for name in names))
+    return (
+        f"- {where}<br>J = {row['incompatibility']:.3f} bits; with the "
+        f"{'first' if gap > 0 else 'second'} word filled in first, both are likelier by "
+        f"{_factor(abs(gap))}"
+    )
+
+
+def _fact(value: object) -> str:
+    return "; ".join(map(_fact, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def command(facts: Mapping[str, Any]) -> str:
+    """The command line that gives these rows, without the folders of model and corpus."""
+    corpus = str(facts.get("corpus") or SENTENCES)
+    words = ["unmask consistency", *(map(quote, corpus.split(", ")) if corpus != SENTENCES else ())]
+    words.append(f"-m {quote(str(facts.get('model')))}")
+    words += [f"--{o} {facts[name]}" for name, o in _OPTIONS.items() if facts.get(name) is not None]
+    return printable(" ".join([*words, "--exact"] if facts.get("exact") else words))
+
+
+def _front_matter(statistics: Sequence[Statistic], facts: Mapping[str, Any]) -> str:
+    """YAML that the Hugging Face Hub reads as evaluation results."""
+    metrics = [
+        {
+            "type": f"unmask_{statistic.key}",
+            "name": f"{statistic.title} ({statistic.unit})",
+            "value": statistic.estimate.value,
+            "args": {
+                k: x for k, x in statistic.to_dict().items() if k in _ARGUMENTS and x is not None
+            },
+        }
+        for statistic in statistics
+    ]
+    dataset = {"type": "unmask-consistency", "name": str(facts.get("corpus") or "texts")}
+    result = {"task": {"type": "fill-mask"}, "dataset": dataset, "metrics": metrics}
+    index = [{"name": str(facts.get("model")), "results": [result] if metrics else []}]
+    # JSON is YAML, and quotes any name
+    return f"tags: [unmask]\nmodel-index: {json.dumps(index, indent=1)}"
+
+
+# --- models side by side -----------------------------------------------------------------------
+
+
+def comparison(
+    models: Sequence[tuple[str, Sequence[Statistic]]], gaps: Sequence[Mapping[str, Estimate]]
+) -> str:
+    """A Markdown table: a column per model, and for all but the first its value minus the first's.
+
+    A difference whose interval excludes zero is bold.
+    """
+    names = [markdown(name) for name, _ in models]
+    lines = [["statistic", "unit", *names, *(f"{name} minus {names[0]}" for name in names[1:])]]
+    by_model = [{statistic.key: statistic for statistic in statistics} for _, statistics in models]
+    for key, first in by_model[0].items():
+        values = [
+            " ".join(_value(by_key[key])).strip() if key in by_key else "–" for by_key in by_model
+        ]
+        paired = [_gap(replace(first, estimate=gap[key])) if key in gap else "–" for gap in gaps]
+        lines.append([first.title, first.unit, *values, *paired])
+    return _rows(lines, range(2, len(lines[0]))) + "\n"
+
+
+def _gap(gap: Statistic) -> str:
+    value, interval = _value(gap)
+    cell = f"{'' if value.startswith('-') else '+'}{value} {interval}".strip()
+    return f"**{cell}**" if gap.estimate.leaves_out_zero() else cell
