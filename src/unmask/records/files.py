@@ -398,11 +398,15 @@ def read_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
     if unit.format == "parquet" and is_pipe(unit.place):
         raise CorpusError(f"{where} is a pipe, from which Parquet cannot be read; give a file")
     if unit.format == "parquet":
-        rows = sum(parquet.group_sizes(unit.place))
-        for start in range(0, rows, _ROWS_ENOUGH):
-            stop = min(start + _ROWS_ENOUGH, rows)
-            batch = read_unit(unit._replace(start=start, stop=stop), columns)
-            yield from map(Record, batch.table.to_pylist() if batch.table else (), batch.reasons)
+        begin = 0
+        for size in parquet.group_sizes(unit.place):
+            # never over the end of a group: the next one may be damaged
+            for start in range(begin, begin + size, _ROWS_ENOUGH):
+                stop = min(start + _ROWS_ENOUGH, begin + size)
+                batch = read_unit(unit._replace(start=start, stop=stop), columns)
+                rows = batch.table.to_pylist() if batch.table else ()
+                yield from map(Record, rows, batch.reasons)
+            begin += size
         return
     if is_stdin and sys.stdin is None:
         raise CorpusError("there is no standard input to read from; give a file")
