@@ -147,34 +147,6 @@ def test_numbers_that_are_not_finite_are_a_failure_of_their_example(
 
 
 @pytest.mark.slow
-def test_many_old_failures_do_not_keep_new_examples_from_being_measured(
-    run, tmp_path: Path, monkeypatch
-) -> None:
-    def never(*_: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(running, "MOST_FAILURES", 4)
-    small = ("--examples", "16", "--mask", "random", "--method", "mlm", "--quiet")
-    small = (*small, "--rows-per-unit", "1")
-    real = kind.pair_metrics
-    monkeypatch.setattr(kind, "pair_metrics", never)
-    assert run(tmp_path / "run", *small)[0] == 2
-    broken = {row.example_id for row in read_run(tmp_path / "run").rows}
-
-    def for_new(joints, tables, gold):
-        if any(text == tables.diagnostics()["text"] for text in old_texts):
-            raise MemoryError
-        return real(joints, tables, gold)
-
-    old_texts = {TEXTS[int(name.split(":")[1].split("/")[0])] for name in broken}
-    monkeypatch.setattr(kind, "pair_metrics", for_new)
-    assert run(tmp_path / "run", *small)[0] == 1
-    found = read_run(tmp_path / "run")
-    assert found.missing == 0
-    assert {row.example_id for row in found.rows if row.failed} == broken
-
-
-@pytest.mark.slow
 def test_a_log_gets_lines(run, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(running, "SECONDS_PER_LINE", 0.0)
     small = ("--examples", "3", "--method", "mlm", "--rows-per-unit", "2")

@@ -37,7 +37,6 @@ UNITS, ROWS = 8, 16
 DAMAGES = 5
 NOUNS = ("cat", "dog", "man", "woman")
 TEXTS = [f"the {one} saw the {other}." for one in NOUNS for other in NOUNS]
-CHAIN = "MKTAYIAKQRLEDWGHCSPV"
 
 
 class Given(NamedTuple):

@@ -264,22 +264,6 @@ def test_rows_that_ended_in_an_error_are_computed_again(
 
 
 @pytest.mark.slow
-@both_kinds
-def test_a_job_that_only_fails_is_stopped(done, again, capsys, monkeypatch) -> None:
-    shutil.rmtree(done)
-    monkeypatch.setattr("unmask.jobs.running.MOST_FAILURES", 4)
-    _failing(monkeypatch, lambda _: True)
-    assert again(done) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith(
-        "unmask: 4 units failed in a row, the last with: MemoryError: too small. What was finished"
-    )
-    # what has failed before does not keep others from being tried
-    assert again(done) == 2
-    assert len(list(done.glob("part-*"))) >= 8
-
-
-@pytest.mark.slow
 def test_other_versions_are_another_job(done, again, capsys, monkeypatch) -> None:
     """The last digits may be others: a part of each would be neither run."""
     newer = model_source.SOFTWARE.replace("torch ", "torch 99.")
@@ -288,14 +272,6 @@ def test_other_versions_are_another_job(done, again, capsys, monkeypatch) -> Non
     (said,) = capsys.readouterr().err.splitlines()
     assert "software is 'unmask" in said
     assert "torch 99." in said
-
-
-@pytest.mark.slow
-def test_a_folder_of_something_else_is_refused(arguments, tmp_path, capsys) -> None:
-    (tmp_path / "mine.csv").write_text("precious")
-    assert cli.main(arguments(tmp_path)) == 2
-    assert "holds 'mine.csv' and no job; give a new or an empty folder" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.csv"]
 
 
 @pytest.mark.slow
@@ -384,23 +360,3 @@ def test_a_unit_that_kills_is_skipped_and_named_after_its_third_death(
     folder = tmp_path / ("run" if output == "run/" else "out.csv.parts")
     assert [row["text"] for row in rows_in(folder)] == [*given[:2], *given[4:]]
     assert not (tmp_path / "out.csv").exists()
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["--ray", "local"], "--ray is for a folder of parts; give --output FOLDER/"),
-        (["--shard", "0/2"], "--shard is for a folder of parts"),
-        (["-o", "x/", "--output-format", "csv"], "--output-format does not apply with a folder"),
-        (["-o", "x/", "--shard", "2/2"], "a shard is i/n with i from 0 to n - 1, not 2/2"),
-        (["-o", "x/", "--rows-per-unit", "-1"], "rows_per_unit is a number of rows from 1, not -1"),
-        (["-o", "x/", "--column", "txt"], "is plain text, one text per line, without a column"),
-    ],
-)
-def test_options_that_do_not_fit(given, said, corpus, model, capsys, monkeypatch, tmp_path) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["score", str(corpus / "d.txt"), "-m", model, *given]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert said in err
-    assert list(tmp_path.iterdir()) == []

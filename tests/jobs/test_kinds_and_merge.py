@@ -15,7 +15,6 @@ import unmask
 from unmask import cli
 from unmask.cli import many
 from unmask.jobs import running
-from unmask.progress import bar
 from unmask.records.files import open_input
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -56,23 +55,6 @@ def test_pairs_in_parts_are_those_of_python(model, tmp_path, capsys) -> None:
         expected = {name: n for name, n in one.to_dict().items() if "_error" not in name}
         assert expected.pop("pmi") is None
         assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.slow
-def test_a_bar_counts_what_the_kind_says_its_rows_are(model, tmp_path, capsys, monkeypatch) -> None:
-    bars: list[str] = []
-    monkeypatch.setattr(running, "bar", lambda what, **how: bars.append(what) or bar(what, **how))
-    lines = [",".join(item) for item in [("text", "word1", "word2"), *ITEMS]]
-    (tmp_path / "items.csv").write_text("\n".join(lines))
-    (tmp_path / "in.txt").write_text("the cat sat on the mat.\na man saw the dog.\n")
-    size = ["-m", model, "--rows-per-unit", "1", "-o"]
-    for command, noun in (
-        (["score", tmp_path / "in.txt"], "texts"),
-        (["pairs", tmp_path / "items.csv"], "items"),
-        (["evaluate", tmp_path / "in.txt", "--method", "mlm", "--examples", "2"], "examples"),
-    ):
-        assert run(*command, *size, f"{tmp_path}/{noun}/") == 0
-        assert bars.pop() == noun
 
 
 @pytest.mark.slow
@@ -184,21 +166,6 @@ def test_a_folder_as_one_file(format, model, tmp_path, capsys) -> None:
     receipt.unlink()
     assert run("merge", tmp_path / "s", merged, "--quiet") == 1
     assert capsys.readouterr().err.startswith("unmask: 1 parts are missing; repeat the command")
-
-
-@pytest.mark.parametrize("place", ["none/", "none/*.txt", "none.parquet"])
-def test_files_that_are_not_there_end_in_one_line(place, model, tmp_path, capsys) -> None:
-    assert run("score", tmp_path / place, "-m", model, "-o", f"{tmp_path}/x/") == 2
-    err = capsys.readouterr().err
-    assert err.startswith(f"unmask: there is no file '{tmp_path / place}'")
-    assert err.count("\n") == 1
-
-
-def test_what_cannot_be_merged(model, tmp_path, capsys) -> None:
-    assert run("merge", tmp_path, tmp_path / "x.csv") == 2
-    assert "is not the folder of a job: it has no plan" in capsys.readouterr().err
-    assert run("merge", tmp_path, tmp_path / "x.doc") == 2
-    assert "does not end with .csv, .tsv, .jsonl or .parquet" in capsys.readouterr().err
 
 
 HOSTILE = {

@@ -74,22 +74,18 @@ class JobPlan:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StoreError(f"{where} is not the plan of a job: {quoted(str(error))}") from None
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"format": FORMAT, **vars(self), "model": vars(self.model)}
-
     def to_json(self) -> str:
         """The same text for the same plan."""
-        return canonical(self.to_dict())
+        return canonical({"format": FORMAT, **vars(self), "model": vars(self.model)})
 
     @property
     def digest(self) -> str:
         """The name of the plan in everything that it leaves."""
-        return sha256([self.to_dict()])
+        return hashlib.sha256(f"[{self.to_json()}]".encode()).hexdigest()
 
     def check(self, wanted: "JobPlan", where: str) -> None:
         """Reject another plan for the place of this one, and name the differences."""
-        there, here = ({**p.to_dict(), "model": None, "input": None} for p in (self, wanted))
+        there, here = ({**vars(p), "model": None, "input": None} for p in (self, wanted))
         changes = [
             *changes_between(there, here),
             *_input_changes(self.input, wanted.input),

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 # receipts are files: more of them than this burden a disk
 MOST_UNITS = 100_000
-# more than this is a broken machine, not an unlucky file
-MOST_FAILURES = 20
 # how often to print a line where there is no terminal for a bar
 SECONDS_PER_LINE = 30.0
 
@@ -127,7 +125,7 @@ def run_job(
     Units with rows that ended in an unexpected error are computed again, after all others.
     `announce` gets what a long run takes; not of a cluster, which has other speeds.
     """
-    source, shard, noun = job.cut(output), job.shard, job.kind.noun
+    source, shard = job.cut(output), job.shard
     plan = JobPlan(
         kind=job.kind.name,
         options=job.kind.options(),
@@ -140,7 +138,7 @@ def run_job(
     with held(output, shard):
         folder = agree(output, plan, shard)
         result = Result(plan, len(range(shard.index, plan.units, shard.count)))
-        left, tried = _left(folder, source, shard, result, say)
+        left = _left(folder, source, shard, result, say)
         rows = None if source.rows is None else source.rows * len(left) // max(1, plan.units)
         if workers is not None:
             outcomes = workers.run(job.kind, plan, folder, left)
@@ -150,28 +148,18 @@ def run_job(
             worker = Worker(job.lm, job.kind)
             read = _read_ahead(worker, left)
             outcomes = (worker.do(unit, rows.result, folder) for unit, rows in read)
-        wanted, failed, told = progress if len(left) > 1 else False, 0, time.monotonic()
+        wanted, noun, told = progress if len(left) > 1 else False, job.kind.noun, time.monotonic()
         drawn = bar(f"{noun}s", unit=noun, total=rows, shown=wanted)
         with closing(outcomes), drawn as progress_bar:
             try:
                 for outcome in outcomes:
                     result.add(outcome)
                     job.check(outcome.counts)
-                    is_lost = outcome.counts["failed"] >= max(1, outcome.counts["texts"])
-                    # units that failed in an earlier run keep no others from being tried
-                    failed = failed + (outcome.unit not in tried) if is_lost else 0
-                    if failed == MOST_FAILURES:
-                        raise UnmaskError(
-                            f"{failed} units failed in a row, the last with: "
-                            f"{worst(outcome.counts)[1]}. What was finished is kept; fix the cause "
-                            "and start again"
-                        )
                     progress_bar.update(outcome.counts["texts"])
-                    if wanted is None and time.monotonic() - told >= SECONDS_PER_LINE:
-                        told, counted_rows = time.monotonic(), f"{progress_bar.n:,.0f}"
-                        if not (sys.stderr and sys.stderr.isatty()):
-                            of = "" if rows is None else f" of {rows:,}"
-                            say(f"{counted_rows}{of} {noun}s done")
+                    is_seen = wanted is not None or (sys.stderr and sys.stderr.isatty())
+                    if not is_seen and time.monotonic() - told >= SECONDS_PER_LINE:
+                        told, of = time.monotonic(), "" if rows is None else f" of {rows:,}"
+                        say(f"{progress_bar.n:,.0f}{of} {noun}s done")
             except (KeyboardInterrupt, SystemExit) as error:
                 if texts := result.counts["texts"]:
                     saved = f"{texts:,} {noun}s are saved in {places.shown(output)}"
@@ -180,32 +168,26 @@ def run_job(
         return result
 
 
-def _left(
-    folder: Folder, source: Source, shard: Shard, result: Result, say: Say
-) -> tuple[list[Unit], set[int]]:
-    """The units of a shard that are not done, last those that failed before; and these."""
-    units = list(source.units)[shard.index :: shard.count]
+def _left(folder: Folder, source: Source, shard: Shard, result: Result, say: Say) -> list[Unit]:
+    """The units of a shard that are not done; those that failed before come last."""
     receipts, failed, damaged = folder.receipts(), set[int](), 0
+    done = [n for n in receipts if "begun" not in receipts[n] and n % shard.count == shard.index]
+    left = {unit.number: unit for unit in list(source.units)[shard.index :: shard.count]}
 
     def is_whole(number: int) -> bool:
         return folder.content(number, receipts[number]) is not None
 
-    begun = [n for n in receipts if "begun" not in receipts[n] and n % shard.count == shard.index]
-    done = set[int]()
-    for number, whole in zip(begun, places.in_parallel(is_whole, begun), strict=True):
-        counts = receipts[number].get("counts", {})
-        if whole and not counts["failed"]:
-            done.add(number)
-            result.add(Outcome(number, counts))
+    for number, whole in zip(done, places.in_parallel(is_whole, done), strict=True):
+        if whole and not receipts[number]["counts"]["failed"]:
+            del left[number]
+            result.add(Outcome(number, receipts[number]["counts"]))
             continue
         folder.forget(number)
-        if whole:
-            failed.add(number)
         damaged += not whole
+        failed.update([number] * whole)
     if damaged:
         say(f"{damaged:,} parts are damaged, and are computed again")
-    left = [unit for unit in units if unit.number not in done]
-    return sorted(left, key=lambda unit: unit.number in failed), failed
+    return sorted(left.values(), key=lambda unit: unit.number in failed)
 
 
 def _read_ahead(

@@ -85,7 +85,7 @@ class FillKind(Kind):
         results = []
         for cloze, kind in items:
             results.append(rows := Rows())
-            for name in kind.named(lm, cloze):
+            for name in kind.names(lm, cloze):
                 try:
                     rows.append(kind.answer(lm, cloze, name))
                 except UnmaskError as error:
@@ -93,28 +93,21 @@ class FillKind(Kind):
                     rows += self.without(str(error))
         return results
 
-    def named(self, lm: LanguageModel, cloze: Cloze) -> list[Any]:
-        """The methods of a text: one, several, or "all" that can be computed; None by default."""
-        blanks = len(cloze.one_token_each().positions)
-        names = list(self.method) if isinstance(self.method, list | tuple) else [self.method]
-        if blanks == 1 and self.targets is None:
+    def names(self, lm: LanguageModel, cloze: Cloze) -> list[str]:
+        """The constructions of a text: one, several, or "all" that can be computed."""
+        blanks, is_words = len(cloze.one_token_each().positions), self.targets is not None
+        named = list(self.method) if isinstance(self.method, list | tuple) else [self.method]
+        if blanks == 1 and not is_words:
             # every construction of one blank is the model's own distribution
-            return [None if names[0] == ALL else names[0]]
-        if ALL not in names:
-            return names
-        return default_methods(blanks, resolved(self.support, blanks, lm.model.vocabulary_size))
+            named = [None if named[0] == ALL else named[0]]
+        elif ALL in named:
+            support = resolved(self.support, blanks, lm.model.vocabulary_size)
+            named = [*default_methods(blanks, support)]
+        default = METHOD_WITHOUT_TABLES if is_words else default_method(blanks, self.support)
+        return [default if name is None else method_name(name) for name in named]
 
-    def construction(self, cloze: Cloze, method: Any) -> str:
-        """The name of a method; for None the default of the text."""
-        if method is not None:
-            return method_name(method)
-        if self.targets is not None:
-            return METHOD_WITHOUT_TABLES
-        return default_method(len(cloze.one_token_each().positions), self.support)
-
-    def answer(self, lm: LanguageModel, cloze: Cloze, method: Any) -> dict[str, Any]:
-        """The row of a text and a method; of words, if there are targets."""
-        name = self.construction(cloze, method)
+    def answer(self, lm: LanguageModel, cloze: Cloze, name: str) -> dict[str, Any]:
+        """The row of a text and a construction; of words, if there are targets."""
         how: dict[str, Any] = {"method": name, "support": self.support, "settings": self.settings}
         how |= self.how.get(name, {})
         if self.targets is not None:
@@ -143,7 +136,7 @@ class FillKind(Kind):
         cloze, kind = item[0].one_token_each(), item[1]
         if kind.targets is not None:
             return None
-        names = [kind.construction(cloze, name) for name in kind.named(lm, cloze)]
+        names = kind.names(lm, cloze)
         how: Any = {name: self.how.get(name, {}) for name in names}
         asked: Any = {"support": kind.support, "settings": self.settings, "timed": False}
         cost = lm.cost(cloze, methods=names, options=how, **asked)
