@@ -68,6 +68,9 @@ JSON = [
     bad("a text", "a.jsonl", b'"x"', r"not a JSON object but 'x' \(str\)", **TEXT),
     bad("JSON's null", "a.jsonl", b"null", "not a JSON object but None", **TEXT),
     bad("over many lines", "a.jsonl", b'{\n"text": "x"\n}', "line 1 of .* is not JSON", **TEXT),
+    bad("NaN", "a.jsonl", b'{"text": "a", "n": NaN}', "line 1 of .* holds NaN or an inf", **TEXT),
+    bad("infinity", "a.jsonl", b'{"text": "a", "n": [1e999]}', "holds NaN or an infinite", **TEXT),
+    bad("half a key", "a.jsonl", rb'{"\ud800": 1}', r"half of a surrogate pair, '\\ud800'", **TEXT),
     bad("deep nesting", "a.jsonl", b"[" * 200_000, "JSON that cannot be read", **TEXT),
     bad("long number", "a.jsonl", b"9" * 5_000, "JSON that cannot be read", **TEXT),
     bad(
@@ -128,6 +131,7 @@ TABLES = [
     bad(
         "endless quote", "a.csv", b'text\n"' + b"x\n" * 600_000, "field longer than 1.0 MB", **TEXT
     ),
+    bad("no record", "a.fasta", b"MKT\n>a\nMK\n", "line 1 of .* is not FASTA: it is text before"),
     bad("unknown label", "a.tsv", b"maybe\ta\tb\n" * 2, "name the columns to read"),
 ]
 

@@ -1,11 +1,10 @@
 """Texts and pairs from files, standard input and BLiMP; rows back into files."""
 
-import csv
 import io
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,47 +44,47 @@ def read(
 # -- files
 
 
-def test_plain_text_is_a_text_a_line(file) -> None:
-    rows = read(file("a.txt", "\ufeffthe cat\n\n  \n the dog \r\n"))
-    assert rows == [{"text": "the cat"}, {"text": " the dog "}]
+JSON: list[dict[str, Any]] = [
+    {"text": "a", "n": 1, "is": True, "none": None, "list": [1, {"b": 2}]},
+    {"other": "\u202e", "text": "b"},
+]
+SEQUENCES = [("one", "MKTAYI"), ("two", ""), ("three", "M")]
 
 
-def test_tables_keep_all_columns_in_order(file) -> None:
-    table = 'item,text,condition\n7,"a, ""b""\nc",x\n8,d,=1\n'
-    rows = read(file("a.csv", table))
-    assert rows == [
-        {"item": "7", "text": 'a, "b"\nc', "condition": "x"},
-        {"item": "8", "text": "d", "condition": "=1"},
-    ]
-    assert list(rows[0]) == ["item", "text", "condition"]
-
-
-def test_tabs_have_no_quotes(file) -> None:
-    rows = read(file("a.tsv", 'n\tsentence\n1\t"a" b\n'), ["sentence"])
-    assert rows == [{"n": "1", "sentence": '"a" b'}]
-
-
-def test_tables_without_names_have_numbers(file) -> None:
-    rows = read(file("a.csv", "x,the cat\ny,the dog\n"), ["2"])
-    assert rows == [{"1": "x", "2": "the cat"}, {"1": "y", "2": "the dog"}]
-
-
-def test_json_lines_keep_values_of_every_kind(file) -> None:
-    rows: list[Mapping[str, Any]] = [
-        {"text": "a", "n": 1, "is": True, "none": None, "list": [1, {"b": 2}]},
-        {"other": "\u202e", "text": "b"},
-    ]
-    assert read(file("a.jsonl", "\n".join(map(json.dumps, rows)))) == rows
-
-
-def test_sequences_of_fasta_have_a_name_and_letters(file) -> None:
-    content = ">one of two\r\nMKT\r\nAYI*\r\n\r\n>two\r\n\r\n>three\nM\n"
-    for name in ("a.fasta", "a.fa"):
-        assert read(file(name, content)) == [
-            {"id": "one", "text": "MKTAYI"},
-            {"id": "two", "text": ""},
-            {"id": "three", "text": "M"},
-        ]
+@pytest.mark.parametrize(
+    ("name", "content", "named", "rows"),
+    [
+        (
+            "a.txt",
+            "\ufeffthe cat\n\n  \n the dog \r\n",
+            "text",
+            [{"text": "the cat"}, {"text": " the dog "}],
+        ),
+        (
+            "a.csv",
+            'item,text,is\n7,"a, ""b""\nc",x\n8,d,=1\n',
+            "text",
+            [{"item": "7", "text": 'a, "b"\nc', "is": "x"}, {"item": "8", "text": "d", "is": "=1"}],
+        ),
+        ("a.tsv", 'n\ttext\n1\t"a" b\n', "text", [{"n": "1", "text": '"a" b'}]),
+        (
+            "a.csv",
+            "x,the cat\ny,the dog\n",
+            "2",
+            [{"1": "x", "2": "the cat"}, {"1": "y", "2": "the dog"}],
+        ),
+        ("a.jsonl", "\n".join(map(json.dumps, JSON)), "text", JSON),
+        (
+            "a.fa",
+            ">one of two\r\nMKT\r\nAYI*\r\n\r\n>two\r\n\r\n>three\nM\n",
+            "text",
+            [{"id": id, "text": text} for id, text in SEQUENCES],
+        ),
+    ],
+)
+def test_rows_keep_all_columns_in_order(file, name, content, named, rows) -> None:
+    found = read(file(name, content), [named])
+    assert [list(row.items()) for row in found] == [list(row.items()) for row in rows]
 
 
 @pytest.mark.parametrize("ending", ["gz", "zst"])
@@ -106,33 +105,6 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(CorpusError, match="there is no standard input"):
         read("-")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "named", "sentence"),
-    [
-        ("a.txt", "a", ["x"], "is plain text, one text per line, without a column 'x'"),
-        ("a.txt", "\n \n", [], "holds no text; give at least one"),
-        ("a.csv", "", [], "holds no text"),
-        ("a.csv", "item,text\n", [], "holds no text"),
-        ("a.csv", "item,sentence\n1,a\n", [], "has no column 'text'; it has 'item', 'sentence'"),
-        ("a.tsv", "n\ttext\n1\t \t\n", [], "line 2 of '.*a.tsv' has 3 fields"),
-        ("a.jsonl", '{"s": "a"}\n', [], "line 1 of '.*a.jsonl' has no column 'text'; it has 's'"),
-        (
-            "a.jsonl",
-            '{"\\ud800": 1}\n',
-            [],
-            "line 1 of '.*' has half of a surrogate pair, '.ud800', in",
-        ),
-        ("a.jsonl", '{"text": "a", "n": [1e999]}\n', [], "holds NaN or an infinite number"),
-        ("a.fasta", "MKT\n>a\nMK\n", [], "line 1 of '.*a.fasta' is not FASTA: it is text before"),
-        ("a.pdf", "a", [], "does not show its format; name it: 'csv', 'fasta', 'jsonl'"),
-    ],
-)
-def test_malformed_files_are_rejected_in_one_line(file, name, content, named, sentence) -> None:
-    with pytest.raises(CorpusError, match=sentence) as raised:
-        read(file(name, content), named)
-    assert str(raised.value).isprintable()
 
 
 def test_what_is_not_a_file(tmp_path: Path) -> None:
@@ -325,17 +297,6 @@ def test_scores_as_rows() -> None:
 )
 def test_cells_are_inert(value: object, shown: str) -> None:
     assert cell(value) == shown
-
-
-def test_tables_have_the_same_cells_in_csv_and_tsv() -> None:
-    rows: list[dict[str, object]] = [{"a": 'x, "y"', "b": 1.25}, {"a": "tab\there", "c": None}]
-    made = written(rows, ["a", "b", "c"], "csv")
-    read = list(csv.reader(io.StringIO(made)))
-    assert read == [["a", "b", "c"], ['x, "y"', "1.25", ""], ["tab\there", "", ""]]
-    tabbed = written(rows, ["a", "b", "c"], "tsv").splitlines()
-    assert [line.split("\t") for line in tabbed][:2] == read[:2]
-    assert tabbed[2].split("\t") == ["tab\\there", "", ""]
-    assert [json.loads(line) for line in written(rows, [], "jsonl").splitlines()] == rows
 
 
 @pytest.mark.parametrize("format", ["csv", "tsv"])

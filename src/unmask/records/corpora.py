@@ -16,15 +16,18 @@ from unmask.printable import quoted
 from unmask.records import places
 from unmask.records.files import InputRows, format_by_name, open_input
 from unmask.records.hub import dataset_rows
-from unmask.records.rows import SNLI_NAMES, TEXT_COLUMN, columns_reason, listed
+from unmask.records.rows import TEXT_COLUMN, columns_reason, listed
 
 # the corpora of the paper: their names on the hub, and what of them is sentences
 KNOWN = {"snli": "stanfordnlp/snli", "xsum": "EdinburghNLP/xsum"}
 _COLUMNS = {"stanfordnlp/snli": ("premise", "hypothesis"), "EdinburghNLP/xsum": ("summary",)}
 _SPLIT = "test"
 
-# what SNLI's own files call the two sentences of a pair
+# what SNLI's own files call the two sentences of a pair; and their columns in a table that has no
+# names, whose first column is a label, "-" where the annotators did not agree
 _SNLI_PARTS = {"sentence1": "premise", "sentence2": "hypothesis"}
+_SNLI_NUMBERS = {"2": "premise", "3": "hypothesis"}
+_SNLI_LABELS = ("entailment", "neutral", "contradiction", "-")
 
 
 @dataclass(frozen=True)
@@ -149,40 +152,41 @@ def _of_file(spec: CorpusSpec, path: str) -> Corpus:
     rows = open_input([path], columns, format=spec.format)
     if len(rows.files) > 1:
         raise CorpusError(f"{where} is {len(rows.files):,} files, and a corpus is one; join them")
-    names = list(rows.names)
-    if not columns and {"pairID", *_SNLI_PARTS} <= set(names):
+    names, parts = list(rows.names), dict[str, str]()
+    if not (columns or rows.is_pipe) and len(names) == 3 and names[0] in _SNLI_LABELS:
+        columns, parts = list(_SNLI_NUMBERS), _SNLI_NUMBERS
+        rows = open_input([path], columns, format=spec.format)
+    elif not columns and {"pairID", *_SNLI_PARTS} <= set(names):
         columns = list(_SNLI_PARTS)
-    elif not columns and names == SNLI_NAMES:
-        columns = SNLI_NAMES[1:]
     elif not columns:
         numbers = "" if format == "jsonl" else ", or number them from 1 if these are no names"
         hint = f"name the columns to read{numbers}"
         raise CorpusError(f"{where} has the columns {listed(names)}; {hint}")
     # not the whole path: results name their corpus, and folders differ between machines
     name = "stdin" if spec.place == "-" else os.path.basename(path)
-    return _gathered(name, where, _sentences(rows, columns, format, name))
+    stem = places.without_compression(name)[0].rpartition(".")[0] or name
+    return _gathered(name, where, _sentences(rows, columns, parts, stem, format == "txt"))
 
 
 def _sentences(
-    rows: InputRows, columns: Sequence[str], format: str, name: str
+    rows: InputRows, columns: Sequence[str], parts: Mapping[str, str], stem: str, is_plain: bool
 ) -> Iterator[_Occurrence]:
     """The values in the places of sentences, in the order of the file."""
-    stem = places.without_compression(name)[0].rpartition(".")[0] or name
     lines = 0
     for index, (row, _, line) in enumerate(rows.rows_or_raise()):
-        where = f"row {index} of {quoted(name)}" if line is None else line.where
-        if format == "txt" and line is not None:
+        where = f"row {index} of {quoted(stem)}" if line is None else line.where
+        if (why := columns_reason(columns, row, where)) is not None:
+            raise CorpusError(why)
+        if is_plain and line is not None:
             # blank lines are sentences too
             yield from (("", "", where) for _ in range(lines + 1, line.number))
             lines = line.number
             yield f"{stem}:{lines - 1}", row[TEXT_COLUMN], where
             continue
-        if (why := columns_reason(columns, row, where)) is not None:
-            raise CorpusError(why)
         pair = row.get("pairID")
         is_pair = isinstance(pair, str) and bool(pair.strip())
         for column in columns:
-            part = _SNLI_PARTS.get(column, column) if is_pair else column
+            part = (_SNLI_PARTS if is_pair else parts).get(column, column)
             yield f"{pair if is_pair else f'{stem}:{index}'}/{part}", row[column], where
 
 

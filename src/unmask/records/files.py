@@ -151,26 +151,29 @@ class InputRows:
 
     def cut(self, size: int, *, at_least: int = 1, at_most: int | None = None) -> Source:
         """Units of so many rows; of fewer, or more, where there would be too few or too many."""
-        source = self._cut(size)
-        while (units := source.unit_count or at_least) < at_least and size > 1:
-            size = max(1, min(size, source.rows or size) // 2)
-            source = self._cut(size)
+        if self.records is not None:
+            source = _cut_records(self.records, self.identity, size)
+        else:
+            source = self._cut_files(size)
+        count = source.unit_count
+        if count is not None and count < at_least and size > 1:
+            smaller = max(1, min(size, source.rows or size) // 2)
+            return self.cut(smaller, at_least=at_least)
         # of each file one unit is left
-        while at_most is not None and units > max(at_most, len(self.files)):
-            size *= -(-units // at_most)
-            source = self._cut(size)
-            units = source.unit_count or 0
+        if count is not None and at_most is not None and count > max(at_most, len(self.files)):
+            return self.cut(size * -(-count // at_most), at_most=at_most)
         return source
 
-    def _cut(self, size: int) -> Source:
-        if self.records is not None:
-            return _cut_records(self.records, self.identity, size)
-        cut, left = partial(_cut_file, columns=self.columns, size=size), self.limit
-        cuts = list(places.in_parallel(cut, self.files)) if left is None else []
-        for file in self.files if left is not None else ():
-            if left:
-                cuts.append(cut(file, limit=left))
-                left -= cuts[-1].rows
+    def _cut_files(self, size: int) -> Source:
+        cut = partial(_cut_file, columns=self.columns, size=size)
+        if self.limit is None:
+            cuts = list(places.in_parallel(cut, self.files))
+        else:
+            cuts, left = list[Source](), self.limit
+            for file in self.files:
+                if left > 0:
+                    cuts.append(cut(file, limit=left))
+                    left -= cuts[-1].rows or 0
         every = chain.from_iterable(cut.units for cut in cuts)
         units = [unit._replace(number=number) for number, unit in enumerate(every)]
         rows = None if any(cut.rows is None for cut in cuts) else sum(cut.rows for cut in cuts)
@@ -302,25 +305,39 @@ def _cut_file(
     """The first `limit` rows of a file in units of so many.
 
     A file of this machine is known by its hash, for which it is read once; an object of a store by
-    when it was written.
+    when it was written, and one of lines is not read, but cut by bytes: as many as that many lines
+    of its beginning have.
     """
     (file, format), digest = file_and_format, hashlib.sha256()
-    whole, is_local = Unit(0, file.place, format), file.changed is None
-    is_packed = places.without_compression(file.place)[1] is not None
-    with places.reading(file.place), places.open_file(file.place) as opened:
+    place, is_local, whole = file.place, file.changed is None, Unit(0, file.place, format)
+    with places.reading(place), places.open_file(place) as opened:
 
         def read() -> bytes:
             block = opened.read(_BLOCK)
             digest.update(block)
             return block
 
-        blocks = iter(read, b"")
         if format == "parquet":
-            units = _cut_parquet(whole, size, limit)
-        elif is_local or is_packed or limit or format not in OF_LINES:
-            units = _cut_lines(blocks, whole, columns, size, limit)
+            units = _units_of_groups(whole, size, limit)
         else:
-            units = _cut_unread(blocks, whole, columns, size, file.size)
+            sample = read()
+            lines = read_lines(chain([sample], iter(read, b"")), places.shown(place))
+            # lines of JSON are not parsed to be counted
+            how = ("txt", ()) if format == "jsonl" else (format, columns)
+            records = islice(READERS[how[0]](lines, how[1]), limit)
+            first = next(records, None)
+            if first and first.line and format in TABLES:
+                whole = whole._replace(header=first.line.end)
+            is_packed = places.without_compression(place)[1] is not None
+            if is_local or is_packed or limit or format not in OF_LINES:
+                units = _units_of_lines(whole, chain([first], records) if first else (), size)
+            else:
+                step = max(1, round(size * len(sample) / max(1, sample.count(b"\n"))))
+                whole, starts = whole._replace(line=None), range(0, file.size, step)
+                ends = [*starts[1:], file.size]
+                units = [
+                    whole._replace(start=a, stop=b) for a, b in zip(starts, ends, strict=False)
+                ]
         while is_local and read():
             pass
     last = units[-1].rows if units else (0, 0)
@@ -330,7 +347,7 @@ def _cut_file(
     return Source(units, size, rows, [[file.name, file.size, known_by]])
 
 
-def _cut_parquet(whole: Unit, size: int, limit: int | None) -> list[Unit]:
+def _units_of_groups(whole: Unit, size: int, limit: int | None) -> list[Unit]:
     try:
         count = sum(parquet.group_sizes(whole.place))
     except CorpusError:
@@ -341,40 +358,13 @@ def _cut_parquet(whole: Unit, size: int, limit: int | None) -> list[Unit]:
     return [whole._replace(start=a, stop=b, rows=(a + 1, b)) for a, b in ranges]
 
 
-def _cut_lines(
-    blocks: Iterable[bytes], whole: Unit, columns: Sequence[str], size: int, limit: int | None
-) -> list[Unit]:
-    """Units that begin where the rows before them end."""
-    lines, units = read_lines(blocks, places.shown(whole.place)), list[Unit]()
-    is_json, count, last = whole.format == "jsonl", 0, Line(0, "", 0, "")
-    # lines of JSON are not parsed to be counted
-    records = READERS["txt" if is_json else whole.format](lines, () if is_json else columns)
-    rows = islice(records, limit)
-    while batch := list(islice(rows, size)):
-        if not units:
-            whole = whole._replace(header=_header(batch[0], whole.format))
+def _units_of_lines(whole: Unit, records: Iterable[Record], size: int) -> list[Unit]:
+    rest, units, rows, last = iter(records), list[Unit](), 0, Line(0, "", 0, "")
+    while batch := list(islice(rest, size)):
         start, number, last = last.end, last.number + 1, batch[-1].line or last
-        numbers, count = (count + 1, count + len(batch)), count + len(batch)
+        numbers, rows = (rows + 1, rows + len(batch)), rows + len(batch)
         units.append(whole._replace(start=start, stop=last.end, line=number, rows=numbers))
     return units
-
-
-def _cut_unread(
-    blocks: Iterator[bytes], whole: Unit, columns: Sequence[str], size: int, bytes_: int
-) -> list[Unit]:
-    """Units of as many bytes as so many lines have at the beginning."""
-    sample = next(blocks, b"")
-    lines = read_lines(chain([sample], blocks), places.shown(whole.place))
-    first = next(READERS[whole.format](lines, columns), None)
-    whole = whole._replace(header=_header(first, whole.format), line=None)
-    step = max(1, round(size * len(sample) / max(1, sample.count(b"\n"))))
-    starts = range(0, bytes_, step)
-    return [whole._replace(start=start, stop=min(start + step, bytes_)) for start in starts]
-
-
-def _header(first: Record | None, format: str) -> int:
-    """The bytes to the end of a table's first row, which tells the columns of the others."""
-    return first.line.end if first and first.line and format in TABLES else 0
 
 
 # --- what a unit holds -------------------------------------------------------------------------

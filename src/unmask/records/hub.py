@@ -13,9 +13,6 @@ from unmask.errors import CorpusError
 from unmask.printable import describe, quoted
 from unmask.records.rows import columns_reason, listed
 
-# files that `Dataset.save_to_disk` and `DatasetDict.save_to_disk` leave behind
-_SAVED = ("state.json", "dataset_dict.json")
-
 
 def dataset_rows(
     place: str,
@@ -31,27 +28,21 @@ def dataset_rows(
         # of downloads alone
         library.disable_progress_bars()
     try:
-        if any((Path(place) / name).is_file() for name in _SAVED):
-            if config is not None or revision is not None:
-                raise CorpusError(f"{where} was saved to disk and has no configs or revisions")
-            saved = library.load_from_disk(place)
-            is_split = not isinstance(saved, library.DatasetDict)
-            splits = {str(saved.split or Path(place).name): saved} if is_split else saved
-            name = _split(split, list(splits), where)
-            rows = splits[name]
-        else:
-            names = (
-                [] if split else library.get_dataset_split_names(place, config, revision=revision)
-            )
-            name = split or _split(None, names, where)
-            rows = library.load_dataset(place, config, split=name, revision=revision)
+        if split is None:
+            splits = library.get_dataset_split_names(place, config, revision=revision)
+            if len(splits) != 1:
+                raise CorpusError(
+                    f"{where} has the splits {listed(splits)}; name the split to read"
+                )
+            (split,) = splits
+        rows = library.load_dataset(place, config, split=split, revision=revision)
         if not columns:
             names = listed(rows.column_names)
             raise CorpusError(f"{where} has the columns {names}; name the columns to read")
         if (why := columns_reason(columns, rows.column_names, where)) is not None:
             raise CorpusError(why)
         for row in rows.select_columns(list(columns)):
-            yield name, row
+            yield str(split), row
     except CorpusError:
         raise
     except Exception as error:  # it fails in many ways; all mean the same to the caller
@@ -73,11 +64,3 @@ def datasets_library() -> Any:
             "Hugging Face datasets need the datasets library; "
             "pip install 'unmask[datasets]', or give a file"
         ) from None
-
-
-def _split(split: str | None, names: Sequence[str], where: str) -> str:
-    if split is None and len(names) != 1:
-        raise CorpusError(f"{where} has the splits {listed(names)}; name the split to read")
-    if split is not None and split not in names:
-        raise CorpusError(f"{where} has no split {quoted(split)}; it has {listed(names)}")
-    return split or names[0]

@@ -48,8 +48,9 @@ def read_lines(
             raw, end = raw.rstrip(b"\r\n"), end + len(piece)
             # also where it is wrong: its quotation marks and commas count in CSV
             line = Line(number, raw.decode("utf-8", "replace"), end, file)
-            reason = _fault(raw, line)
-            yield line if reason is None else line._replace(reason=reason)
+            if len(raw) > LONGEST or "\0" in line.text or "\ufffd" in line.text:
+                line = line._replace(reason=_fault(raw, line))
+            yield line
             number += 1
         if len(rest) > LONGEST + 2:
             # its beginning is enough to reject it
@@ -58,17 +59,16 @@ def read_lines(
 
 
 def _fault(raw: bytes, line: Line) -> str | None:
-    """The reason why a line cannot be used."""
+    """The reason why a line cannot be used; None where U+FFFD was written as such."""
     if len(raw) > LONGEST:
         size = readable_bytes(LONGEST)
         return f"{line.where} is longer than {size}; write each text on its own line"
     if "\0" in line.text:
         nul = f"a NUL at its byte {raw.index(0) + 1}"
         return f"{line.where} holds {nul}, so it is not text; give a UTF-8 text file"
-    if "\ufffd" in line.text:
-        try:
-            raw.decode()
-        except UnicodeDecodeError as error:
-            byte = f"its byte {error.start + 1} is 0x{raw[error.start]:02x}"
-            return f"{line.where} is not UTF-8: {byte}; save the file as UTF-8"
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        byte = f"its byte {error.start + 1} is 0x{raw[error.start]:02x}"
+        return f"{line.where} is not UTF-8: {byte}; save the file as UTF-8"
     return None

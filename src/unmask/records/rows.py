@@ -26,12 +26,11 @@ ID_COLUMN = "id"
 _DEEPEST = 100
 _JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 # what separates the fields of CSV: spreadsheets take a semicolon where decimals have a comma
-_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-# a table of SNLI without names; "-" is a label too, where the annotators did not agree
-SNLI_NAMES = ["label", "premise", "hypothesis"]
-_SNLI_LABELS = ("entailment", "neutral", "contradiction", "-")
+_DELIMITERS = (",", ";", "\t")
 
 Row = Mapping[str, Any]
+# the cells of a record of a table, the line where it ends, and why it cannot be used
+_Cells = tuple[list[str], Line, str | None]
 
 
 class Record(NamedTuple):
@@ -123,87 +122,66 @@ def _finite(number: str) -> float:
 
 
 def _table(lines: Iterable[Line], columns: Sequence[str], *, format: str) -> Iterator[Record]:
-    """The rows of a table behind the names in its first record, or of one without names."""
-    rest = iter(lines)
-    head = next((line for line in rest if line.text.strip() or line.reason), None)
-    if head is None:
-        return
-    rest, wrong = chain([head], rest), None
-    records: Iterator[tuple[list[str], Line, str | None]]
-    if format == "csv":
-        delimiter, wrong = _delimiter(head, columns)
-        records = _csv_cells(rest, delimiter)
-    else:
-        # without quotes: in corpora a quotation mark is a part of the sentence
-        with_text = (line for line in rest if line.text.strip() or line.reason)
-        records = ((line.text.split("\t"), line, line.reason) for line in with_text)
-    names: Sequence[str] | None = None
-    for cells, line, why in records:
-        reason = why
-        if names is None and (wrong or reason):
-            names, wrong = [], wrong or reason
-        elif names is None:
-            unnamed = _instead_of_names(cells, columns)
-            names = unnamed or [from_data_cell(cell) for cell in cells]
+    """The rows of a table behind the names in its first record.
+
+    Columns that are numbers, from 1, say that it has no names.
+    """
+    is_named = not columns or not all(name.isdecimal() and name.isascii() for name in columns)
+    # without quotes: in corpora a quotation mark is a part of the sentence
+    split = _tsv_cells(lines) if format == "tsv" else _csv_cells(lines, columns, is_named)
+    names: list[str] | None = None
+    wrong: str | None = None
+    for cells, line, reason in split:
+        why = reason
+        if names is None:
+            names = _names(cells, is_named)
             hint = f"; a file without a line of names has columns 1 to {len(names)}"
-            hint = hint if unnamed is None else ", or the names in its first line"
-            wrong = columns_reason(columns, names, line.file, hint)
-            if unnamed is None:
+            hint = hint if is_named else ", or the names in its first line"
+            wrong = reason if is_named else None
+            wrong = wrong or columns_reason(columns, names, line.file, hint)
+            if is_named and reason is None:
                 continue
-        if reason is None and names and len(cells) != len(names):
-            reason = (
+        elif reason is None and len(cells) != len(names):
+            why = (
                 f"{line.where} has {len(cells)} fields, but the first has {len(names)}; every "
                 "line must have as many"
             )
-        row = {} if reason else dict(zip(names, map(from_data_cell, cells), strict=False))
-        yield Record(row, reason or wrong, line)
+        row = {} if why else dict(zip(names, map(from_data_cell, cells), strict=True))
+        yield Record(row, why or wrong, line)
 
 
-def _instead_of_names(first: Sequence[str], columns: Sequence[str]) -> Sequence[str] | None:
-    """The names of a table's columns if its first record does not have them; else None.
+def _names(first: Sequence[str], is_named: bool) -> list[str]:
+    numbers = map(str, range(1, len(first) + 1))
+    return list(map(from_data_cell, first) if is_named else numbers)
 
-    Columns that are numbers, from 1, say so.
+
+def _tsv_cells(lines: Iterable[Line]) -> Iterator[_Cells]:
+    for line in lines:
+        if line.text.strip() or line.reason:
+            yield line.text.split("\t"), line, line.reason
+
+
+def _csv_cells(lines: Iterable[Line], columns: Sequence[str], is_named: bool) -> Iterator[_Cells]:
+    """Records between the first line's delimiter, under which it has the columns and most fields.
+
+    There is nothing more after a record that cannot be read.
     """
-    if columns and all(name.isdecimal() and name.isascii() for name in columns):
-        return [str(number) for number in range(1, len(first) + 1)]
-    is_snli = not columns and len(first) == len(SNLI_NAMES) and first[0] in _SNLI_LABELS
-    return SNLI_NAMES if is_snli else None
-
-
-def _delimiter(head: Line, columns: Sequence[str]) -> tuple[str, str | None]:
-    """The first delimiter under which a line has the columns, or else the most fields.
-
-    Where that is not clear, also the reason.
-    """
-    cells = {mark: list[str]() for mark in _DELIMITERS}
-    for mark in cells:
+    rest = iter(lines)
+    head = next((line for line in rest if line.text), None)
+    if head is None:
+        return
+    ranks = dict.fromkeys(_DELIMITERS, (False, 0))
+    for mark in ranks:
         # whoever reads the line says what is wrong
         with suppress(csv.Error):
-            cells[mark] = next(csv.reader([head.text], delimiter=mark), [])
-    names = {mark: _instead_of_names(first, columns) or first for mark, first in cells.items()}
-    most = max(cells, key=lambda mark: len(cells[mark]))
-    having = (mark for mark in cells if columns and {*columns} <= {*names[mark]})
-    delimiter = next(having, most)
-    is_named = names[delimiter] is cells[delimiter]
-    if is_named or len(cells[delimiter]) != 1 or len(cells[most]) == 1:
-        return delimiter, None
-    # one text per line, or a table: numbers fit both
-    return delimiter, (
-        f"the first line of {head.file} has no comma, but {len(cells[most])} fields between "
-        f"{_DELIMITERS[most]}; give a column by its name in that line, or the format: "
-        "txt for one text per line, tsv for fields between tabs"
-    )
-
-
-def _csv_cells(
-    lines: Iterable[Line], delimiter: str
-) -> Iterator[tuple[list[str], Line, str | None]]:
-    """Records, the line where each ends, and why it cannot be used; none after a broken one."""
+            names = _names(next(csv.reader([head.text], delimiter=mark), []), is_named)
+            ranks[mark] = ({*columns} <= {*names}, len(names))
+    delimiter = max(ranks, key=lambda mark: ranks[mark])
     # of the record that is read
     read: list[Line] = []
 
     def texts() -> Iterator[str]:
-        for line in lines:
+        for line in chain([head], rest):
             read.append(line)
             # a quoted field may go on in the next line
             yield f"{line.text}\n"
@@ -248,13 +226,11 @@ def _fasta(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Record]:
             if line is None:
                 return
             name, letters, reason = (line.text[1:].split() or [""])[0], [], None
-        elif name is not None or reason is not None:
+        elif name is None and line.text.strip():
+            why = "is not FASTA: it is text before the first record, which starts with >"
+            reason = reason or line.reason or f"{line.where} {why}"
+        else:
             letters.append("".join(line.text.split()))
-        elif line.text.strip() and line.reason is None:
-            reason = (
-                f"{line.where} is not FASTA: it is text before the first record, which starts "
-                "with >"
-            )
         reason, last = reason or line.reason, line
 
 
