@@ -25,8 +25,7 @@ MODELS = {
     "antiberty": "antiberty",
 }
 OTHERS = {
-    "docs/tutorials/two-blanks.ipynb": "the Chinese model",
-    "docs/tutorials/several-blanks.ipynb": "the Chinese and the antibody model",
+    "docs/tutorials/several-blanks.ipynb": "the Chinese model",
     "docs/how-to/proteins.md": "the antibody model",
 }
 WITHOUT = ("README.md", "docs/how-to/dependence.md", "docs/how-to/decode.md")
