@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from tiny_tokenizers import save_bert
 
-import unmask
 from unmask import cli
 from unmask.cli import many
 from unmask.jobs import running
@@ -38,23 +37,6 @@ def run(*arguments: object) -> int:
 
 def rows_of(place: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in place.read_text().splitlines()]
-
-
-@pytest.mark.slow
-def test_pairs_in_parts_are_those_of_python(model, tmp_path, capsys) -> None:
-    table = pa.Table.from_pylist(
-        [{"n": n, "text": t, "word1": a, "word2": b} for n, (t, a, b) in enumerate(ITEMS)]
-    )
-    pq.write_table(table, tmp_path / "items.parquet")
-    assert run("pairs", tmp_path / "items.parquet", "-m", model, "-o", f"{tmp_path}/p/") == 0
-    assert "2 of 3 items scored" in capsys.readouterr().err
-    assert run("merge", tmp_path / "p", tmp_path / "p.jsonl") == 0
-    found = rows_of(tmp_path / "p.jsonl")
-    for row, one in zip(found, unmask.load(model).pairs(ITEMS), strict=True):
-        # by orders there are neither errors nor a PMI, and no columns of them
-        expected = {name: n for name, n in one.to_dict().items() if "_error" not in name}
-        assert expected.pop("pmi") is None
-        assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.slow

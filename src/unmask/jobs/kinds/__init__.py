@@ -7,6 +7,7 @@ one per row and method; `without` has, by method, how many rows have none, and a
 `pairs` has who won, by method and group, as the kind wrote it.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -91,10 +92,13 @@ class Kind:
         return ", ".join(self.methods) or self.name
 
     def options(self) -> dict[str, Any]:
-        """All values that decide its rows: a part of the plan."""
+        """All values that decide its rows, as JSON: a part of the plan."""
         values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
         values.pop("settings", None)
-        return {**values, **({"half_tables": True} if self.settings.half_tables else {})}
+        if self.settings.half_tables:
+            values["half_tables"] = True
+        plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
+        return plain
 
     def shared(self, method: str | None) -> dict[str, Any]:
         """The columns that all rows of a method begin with."""

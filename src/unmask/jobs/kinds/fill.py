@@ -1,6 +1,5 @@
 """`fill`: the likeliest fills of every text."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -55,11 +54,6 @@ class FillKind(Kind):
     row_seconds, runs_alone = 0.1, True
     input_columns = InputColumns(optional=FIELDS, dropped=FIELDS)
     output_columns = _COLUMNS
-
-    def options(self) -> dict[str, Any]:
-        """All values that decide its rows."""
-        plain: dict[str, Any] = json.loads(json.dumps(super().options(), default=str))
-        return plain
 
     def with_fields(self, fields: Mapping[str, Any]) -> "FillKind":
         """The same with the fields of a line; its words replace candidates, and vice versa."""

@@ -66,12 +66,12 @@ class ScoreKind(Kind):
 
     def shared(self, method: str | None) -> dict[str, Any]:
         """The model, the unit and the order; of pairs that nothing was run to compare."""
-        unit, order = (
-            "bits" if self.base_two else "nats",
-            self.order if method == "unmasking" else None,
-        )
-        passes = {"orders": 0, "forward_passes": 0} if self.is_pairs else {}
-        return {"model": self.model_name, "unit": unit, "order": order, **passes}
+        return {
+            "model": self.model_name,
+            "unit": "bits" if self.base_two else "nats",
+            "order": self.order if method == "unmasking" else None,
+            **({"orders": 0, "forward_passes": 0} if self.is_pairs else {}),
+        }
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each text, or of both, with what they are given around them."""
