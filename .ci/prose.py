@@ -90,7 +90,8 @@ def markdown(path: Path) -> str:
     """The Markdown of a page; of a notebook, its Markdown cells."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
-        return text
+        # without the metadata of a model's card
+        return re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
     cells = json.loads(text)["cells"]
     return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
 
