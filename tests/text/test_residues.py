@@ -10,7 +10,6 @@ from toy_lm import ToyTokenizer
 import unmask
 from unmask.text.residues import (
     check_positions,
-    check_sequence,
     residues_as_blanks,
     spelled_residues,
 )
@@ -43,7 +42,7 @@ class Letters(ToyTokenizer):
 )
 def test_sequences_that_are_rejected(sequence: Any, message: str) -> None:
     with pytest.raises(unmask.errors.ClozeError) as raised:
-        check_sequence(sequence)
+        residues_as_blanks(Letters(LETTERS, apart=True), sequence, LETTERS)
     assert str(raised.value) == message
 
 

@@ -99,7 +99,7 @@ def _chosen(joints: Sequence[Joint], axis: int, n: int) -> list[int]:
     ids = [
         token
         for token in dict.fromkeys(token for token in chain(*turns) if token is not None)
-        if all(support.place_of_id(token) is not None for support in axes)
+        if all(token in support.place_of_id for support in axes)
     ][:n]
     free = [joint for joint in joints if joint.is_tabulated()]
     if free:

@@ -27,7 +27,7 @@ from unmask.queries.joint_model import JointModel
 from unmask.sequences.scores import LogRatio
 from unmask.sequences.texts import TokenisedText
 from unmask.settings import Settings
-from unmask.text.unknown_tokens import warn_of_special, warn_of_texts
+from unmask.text.unknown_tokens import warn_of_texts
 
 Pair = tuple[TokenisedText, TokenisedText]
 # more orders or draws than this are a slip of the hand
@@ -47,8 +47,8 @@ def path_log_ratios(
     Orders depend on the seed and on the number of places alone, not on other pairs.
     """
     texts = [text for pair in pairs for text in pair]
-    warn_of_texts(lm.tokenizer, [text.unknown for text in texts])
-    warn_of_special([text.special for text in texts])
+    unknown = [text.unknown for text in texts]
+    warn_of_texts(lm.tokenizer, unknown, [text.special for text in texts])
     reader = RowReader(lm.model, settings or Settings())
 
     @cache

@@ -23,7 +23,7 @@ from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.texts import Given, TokenisedText, contexts, in_context, tokenised
 from unmask.sequences.unmasking import DEFAULT_ORDER, ORDERS, unmasking_log_probs
 from unmask.settings import Settings
-from unmask.text.unknown_tokens import warn_of_special, warn_of_texts
+from unmask.text.unknown_tokens import warn_of_texts
 
 
 def score_texts(
@@ -56,8 +56,8 @@ def score_texts(
         score = partial(pseudo_log_likelihoods, reader, method=method)
     with reader.counted(method):
         for window in tokenised(lm, texts):
-            warn_of_texts(lm.tokenizer, [text.unknown for text in window])
-            warn_of_special([text.special for text in window])
+            unknown = [text.unknown for text in window]
+            warn_of_texts(lm.tokenizer, unknown, [text.special for text in window])
             scores += run_by_shape(
                 reader,
                 window,

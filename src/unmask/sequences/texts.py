@@ -13,7 +13,7 @@ from unmask.model.masked_lm import FIRST_IS_NO_BLANK, first_blank
 from unmask.printable import printable, quoted
 from unmask.queries.joint_model import JointModel
 from unmask.text.cloze import checked_text, unknown_parts
-from unmask.text.unknown_tokens import check_known, special_parts
+from unmask.text.unknown_tokens import check_known
 from unmask.text.words import Word, joined_words
 
 # texts that are tokenised at once, and sorted by length together
@@ -272,7 +272,9 @@ def _checked(
     whole = replace(text, unknown=unknown, unknown_words=tuple(with_unknown))
     if isinstance(text.text, Continuation):
         whole = _alone(whole, text.text, tokenizer.unk_token_id)
-    return replace(whole, special=special_parts(whole.text, special))
+    # as often as they are written
+    written = tuple(name for name in special for _ in range(whole.text.count(name)))
+    return replace(whole, special=written)
 
 
 def _alone(whole: TokenisedText, text: Continuation, unknown: int | None) -> TokenisedText:

@@ -12,15 +12,11 @@ from unmask.arguments import whole_number
 from unmask.errors import SupportError
 from unmask.names import ALPHABETS, SUPPORTS
 from unmask.printable import quoted
-from unmask.text.alphabets import places_of_letters
 from unmask.text.cloze import Tokenizer
-from unmask.text.support import Support, Token
+from unmask.text.support import SPACE_MARKERS, Support, Token
 
 Candidates = str | Support | Sequence[Token] | NDArray[np.integer[Any]] | Tensor
 CandidatesByBlank = Candidates | Mapping[int, Candidates]
-
-# every output of the model, as in the paper; those that a token names; those that are ordinary
-# tokens of a text; letters
 
 
 def whole_vocabulary(tokenizer: Tokenizer, size: int) -> Support:
@@ -36,18 +32,34 @@ def whole_vocabulary(tokenizer: Tokenizer, size: int) -> Support:
 def choose(candidates: object, whole: Support, special_ids: Set[int]) -> Support:
     """The tokens of one blank, from `Candidates`; anything else is a `SupportError`."""
     if isinstance(candidates, Support):
-        return _inside(candidates, whole)
+        # a negative id would count from the end and score another token silently
+        for token_id in (int(candidates.ids.min()), int(candidates.ids.max())):
+            if not 0 <= token_id < len(whole):
+                raise SupportError(
+                    f"the support has token id {token_id}; this model has 0 to {len(whole) - 1}"
+                )
+        return candidates
+    *others, last = map(quoted, SUPPORTS)
+    usage = f"{', '.join(others)} or {last}, or a list of tokens"
     if isinstance(candidates, str):
-        return _named(candidates, whole, special_ids)
+        if candidates == "vocabulary":
+            return whole
+        if candidates in ALPHABETS:
+            return whole.part(_places_of_letters(candidates, whole))
+        if candidates not in SUPPORTS:
+            raise SupportError(f"no support {quoted(candidates)}; use {usage}")
+        left_out = special_ids if candidates == "no-special" else frozenset()
+        # not what stands for the name of an output that the tokenizer gave none
+        names = enumerate(whole.names)
+        named = (i for i, n in names if not n.startswith("<id ") or n != f"<id {i}>")
+        places = [i for i in named if i not in left_out]
+        return whole if len(places) == len(whole) else whole.part(places)
     if hasattr(candidates, "tolist"):
         # numpy arrays and tensors of ids
         candidates = candidates.tolist()
     if isinstance(candidates, bytes) or not isinstance(candidates, Sequence):
-        raise SupportError(
-            f"a support is {_names()}, or a list of tokens, not {quoted(candidates)}"
-        )
-    places = [whole.index(token) for token in candidates]
-    return whole.part(places)
+        raise SupportError(f"a support is {usage}, not {quoted(candidates)}")
+    return whole.part([whole.index(token) for token in candidates])
 
 
 def choose_each(
@@ -69,31 +81,29 @@ def check_blanks(spec: Mapping[Any, object], blanks: int, what: str = "support n
             )
 
 
-def _named(name: str, whole: Support, special_ids: Set[int]) -> Support:
-    if name == "vocabulary":
-        return whole
-    if name in ("tokens", "no-special"):
-        left_out = special_ids if name == "no-special" else frozenset()
-        # not what stands for the name of an output that the tokenizer gave none
-        names = enumerate(whole.names)
-        named = (i for i, n in names if not n.startswith("<id ") or n != f"<id {i}>")
-        places = [i for i in named if i not in left_out]
-        return whole if len(places) == len(whole) else whole.part(places)
-    if name in ALPHABETS:
-        return whole.part(places_of_letters(name, whole))
-    raise SupportError(f"no support {quoted(name)}; use {_names()}, or a list of tokens")
+def _places_of_letters(name: str, whole: Support) -> list[int]:
+    """The places of the letters of an alphabet in a vocabulary, in the alphabet's order.
 
-
-def _inside(candidates: Support, whole: Support) -> Support:
-    # a negative id would count from the end and score another token silently
-    for token_id in (int(candidates.ids.min()), int(candidates.ids.max())):
-        if not 0 <= token_id < len(whole):
+    All must be written alike. Upper case goes before lower; a vocabulary that has them all both
+    with and without a space before is rejected: guessing would score the wrong ones silently.
+    """
+    letters, places = ALPHABETS[name], {token: place for place, token in enumerate(whole.names)}
+    fewest = list(letters)
+    for cased in dict.fromkeys((letters, letters.lower())):
+        ways = [[marker + letter for letter in cased] for marker in ("", *SPACE_MARKERS)]
+        missing = [[token for token in way if token not in places] for way in ways]
+        complete = [way for way, lacking in zip(ways, missing, strict=True) if not lacking]
+        if len(complete) > 1:
             raise SupportError(
-                f"the support has token id {token_id}; this model has 0 to {len(whole) - 1}"
+                f"this model writes each of {quoted(name)} twice, as {quoted(complete[0][0])} and "
+                f"as {quoted(complete[1][0])}; list the tokens that you mean"
             )
-    return candidates
-
-
-def _names() -> str:
-    *others, last = map(quoted, SUPPORTS)
-    return f"{', '.join(others)} or {last}"
+        if complete:
+            return [places[token] for token in complete[0]]
+        fewest = min(fewest, *missing, key=len)
+    if len(fewest) == len(letters):
+        raise SupportError(f"this model has no token for any letter of {quoted(name)}: {letters}")
+    raise SupportError(
+        f"this model has no token for {', '.join(map(quoted, fewest))} of {quoted(name)}; "
+        "list the tokens that it has"
+    )

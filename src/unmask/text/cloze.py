@@ -117,37 +117,39 @@ def parse_cloze(
     is answered too, with a `ClozeError`.
     """
     sentence = checked_text(text)
-    checked = None if blanks is None else checked_blanks(blanks)
-    encoding = _encoded(sentence, tokenizer, checked or [])
-    ids = [int(token) for token in encoding["input_ids"]]
-    if max_length is not None and len(ids) > max_length:
-        raise ClozeError(f"the text has {len(ids)} tokens; this model takes at most {max_length}")
-    mask = tokenizer.mask_token_id
-    masks = [place for place, token in enumerate(ids) if token == mask]
-    if checked is None:
-        if not masks:
-            raise ClozeError(_no_blank(sentence, tokenizer))
-        unknown = unknown_parts(sentence, ids, tokenizer)
-        return Cloze(sentence, tuple(ids), tuple(masks), unknown=unknown)
-    if masks:
-        raise ClozeError(
-            f"the text already holds {len(masks)} {printable(tokenizer.mask_token)}; "
-            "give blanks or mask tokens, not both"
-        )
-    return _with_blanks(sentence, ids, checked, encoding, tokenizer)
-
-
-def _encoded(text: str, tokenizer: Tokenizer, blanks: Sequence[Blank]) -> Mapping[str, Any]:
-    if not tokenizer.is_fast and not all(isinstance(blank, int) for blank in blanks):
+    checked = [] if blanks is None else checked_blanks(blanks)
+    if not tokenizer.is_fast and not all(isinstance(blank, int) for blank in checked):
         raise ClozeError(
             "this tokenizer keeps no character offsets; give blanks as token indices or write "
             f"{printable(tokenizer.mask_token)} into the text"
         )
-    offsets = tokenizer.is_fast and bool(blanks)
+    offsets = tokenizer.is_fast and bool(checked)
     try:
-        return tokenizer(text, verbose=False, return_offsets_mapping=offsets)
+        encoding = tokenizer(sentence, verbose=False, return_offsets_mapping=offsets)
     except Exception as error:  # a vocabulary without an unknown token fails on an unknown word
         raise ClozeError(f"the tokenizer cannot read the text: {quoted(str(error))}") from error
+    ids = [int(token) for token in encoding["input_ids"]]
+    if max_length is not None and len(ids) > max_length:
+        raise ClozeError(f"the text has {len(ids)} tokens; this model takes at most {max_length}")
+    masks = [place for place, token in enumerate(ids) if token == tokenizer.mask_token_id]
+    if checked and masks:
+        raise ClozeError(
+            f"the text already holds {len(masks)} {printable(tokenizer.mask_token)}; "
+            "give blanks or mask tokens, not both"
+        )
+    if checked:
+        return _with_blanks(sentence, ids, checked, encoding, tokenizer)
+    if not masks:
+        mask = printable(tokenizer.mask_token)
+        blank = re.compile("|".join(map(re.escape, (mask, *_OTHER_BLANKS))), re.IGNORECASE)
+        other = next((written for written in blank.findall(sentence) if written != mask), None)
+        raise ClozeError(
+            f"no blank: write {mask} where a token is missing, or name the words to blank"
+            if other is None
+            else f"no blank: the text has {quoted(other)}, but this model writes blanks as {mask}"
+        )
+    unknown = unknown_parts(sentence, ids, tokenizer)
+    return Cloze(sentence, tuple(ids), tuple(masks), unknown=unknown)
 
 
 def checked_text(text: object) -> str:
@@ -187,69 +189,50 @@ def unknown_parts(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> tuple[
     return tuple(part for part in parts if part != written)
 
 
-def _no_blank(text: str, tokenizer: Tokenizer) -> str:
-    mask = printable(tokenizer.mask_token)
-    blanks = re.finditer("|".join(map(re.escape, (mask, *_OTHER_BLANKS))), text, re.IGNORECASE)
-    if other := next((blank[0] for blank in blanks if blank[0] != mask), None):
-        return f"no blank: the text has {quoted(other)}, but this model writes blanks as {mask}"
-    return f"no blank: write {mask} where a token is missing, or name the words to blank"
-
-
 def _with_blanks(
     text: str,
     ids: list[int],
     blanks: list[Blank],
-    encoding: Mapping[str, Any],
+    encoding: Any,
     tokenizer: Tokenizer,
 ) -> Cloze:
     offsets: list[Span] | None = encoding.get("offset_mapping")
     placed = [span_of_word(blank, text) if isinstance(blank, str) else blank for blank in blanks]
-    runs = [_places(blank, text, len(ids), encoding) for blank in placed]
+    runs: list[range] = []
+    spans: list[Span | None] = []
     taken: set[int] = set()
-    for blank, run in zip(blanks, runs, strict=True):
+    for blank, place in zip(blanks, placed, strict=True):
+        if isinstance(place, tuple):
+            run = places_of_span(place, text, encoding["offset_mapping"], encoding.word_ids())
+            spans.append(trimmed(text, place))
+        elif not 0 <= place < len(ids):
+            raise ClozeError(
+                f"there is no token {quoted(place)}; the text has tokens 0 to {len(ids) - 1}"
+            )
+        else:
+            run = range(place, place + 1)
+            spans.append(None if offsets is None else span_of_place(place, text, offsets))
         for position in run:
             if position in taken:
                 raise ClozeError(f"blanks overlap: {quoted(blank)} names token {position} again")
-            _reject_special(ids[position], position, tokenizer)
+            # an unknown word is an ordinary word of the text: it may be masked
+            token = ids[position]
+            if token in tokenizer.all_special_ids and token != tokenizer.unk_token_id:
+                name = quoted(tokenizer.convert_ids_to_tokens([token])[0])
+                raise ClozeError(
+                    f"token {position} is the special token {name}, which cannot be a blank"
+                )
         taken.update(run)
+        runs.append(run)
     positions = tuple(position for run in runs for position in run)
     masked = tuple(tokenizer.mask_token_id if i in taken else t for i, t in enumerate(ids))
+    whole = tuple(span for span in spans if span is not None)
     return Cloze(
         text,
         ids=masked,
         positions=positions,
         gold=tuple(ids[position] for position in positions),
         widths=None if len(positions) == len(runs) else tuple(map(len, runs)),
-        spans=None if offsets is None else _spans(placed, text, offsets),
+        spans=whole if len(whole) == len(spans) else None,
         unknown=unknown_parts(text, masked, tokenizer),
     )
-
-
-def _places(blank: int | Span, text: str, tokens: int, encoding: Any) -> range:
-    if isinstance(blank, tuple):
-        return places_of_span(blank, text, encoding["offset_mapping"], encoding.word_ids())
-    if not 0 <= blank < tokens:
-        raise ClozeError(
-            f"there is no token {quoted(blank)}; the text has tokens 0 to {tokens - 1}"
-        )
-    return range(blank, blank + 1)
-
-
-def _spans(
-    blanks: Sequence[int | Span], text: str, offsets: Sequence[Span]
-) -> tuple[Span, ...] | None:
-    spans = [
-        trimmed(text, blank) if isinstance(blank, tuple) else span_of_place(blank, text, offsets)
-        for blank in blanks
-    ]
-    whole = tuple(span for span in spans if span is not None)
-    return whole if len(whole) == len(spans) else None
-
-
-def _reject_special(token: int, position: int, tokenizer: Tokenizer) -> None:
-    # a word that the vocabulary does not know is an ordinary word of the text: it may be masked
-    if token in tokenizer.all_special_ids and token != tokenizer.unk_token_id:
-        name = tokenizer.convert_ids_to_tokens([token])[0]
-        raise ClozeError(
-            f"token {position} is the special token {quoted(name)}, which cannot be a blank"
-        )

@@ -1,6 +1,7 @@
 """A tokenizer that has read some texts before it is asked: together they take less time."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from unmask.text.cloze import Tokenizer
@@ -13,8 +14,15 @@ class ReadAhead:
     """
 
     def __init__(self, tokenizer: Tokenizer, texts: Iterable[str]) -> None:
-        self._tokenizer = tokenizer
-        self._ids = _ids_of(tokenizer, list(dict.fromkeys(texts)))
+        self._tokenizer, distinct = tokenizer, list(dict.fromkeys(texts))
+        self._ids: dict[str, list[int]] = {}
+        if tokenizer.is_fast and distinct:
+            unread = {"return_attention_mask": False, "return_token_type_ids": False}
+            read: Any = tokenizer
+            # a text that it cannot read fails again, on its own, and is explained there
+            with suppress(Exception):
+                ids = read(distinct, verbose=False, **unread)["input_ids"]
+                self._ids = dict(zip(distinct, ids, strict=True))
 
     def __call__(self, text: str, **options: Any) -> Mapping[str, Any]:
         ids = None if any(options.values()) else self._ids.get(text)
@@ -24,14 +32,3 @@ class ReadAhead:
         attribute = getattr(self._tokenizer, name)
         self.__dict__[name] = attribute
         return attribute
-
-
-def _ids_of(tokenizer: Any, texts: list[str]) -> dict[str, list[int]]:
-    if not tokenizer.is_fast or not texts:
-        return {}
-    unread = {"return_attention_mask": False, "return_token_type_ids": False}
-    try:
-        ids = tokenizer(texts, verbose=False, **unread)["input_ids"]
-    except Exception:  # a text that it cannot read fails again, on its own, and is explained there
-        return {}
-    return dict(zip(texts, ids, strict=True))

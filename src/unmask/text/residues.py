@@ -5,24 +5,8 @@ from collections.abc import Sequence
 from unmask.arguments import whole_number
 from unmask.errors import ClozeError
 from unmask.printable import quoted
-from unmask.text.alphabets import bare_letter
 from unmask.text.cloze import Blank, Tokenizer
-
-
-def check_sequence(sequence: object) -> str:
-    """The residues in upper case, without white space; anything but letters is rejected."""
-    if not isinstance(sequence, str):
-        raise ClozeError(f"a sequence is a string of residues, not {type(sequence).__name__}")
-    residues = "".join(sequence.split())
-    if not residues:
-        raise ClozeError("the sequence is empty")
-    for position, letter in enumerate(residues, start=1):
-        # before upper(): it makes two letters of one that is not ASCII, and positions move
-        if not (letter.isascii() and letter.isalpha()):
-            raise ClozeError(
-                f"a sequence is letters A to Z; at position {position} it has {quoted(letter)}"
-            )
-    return residues.upper()
+from unmask.text.support import without_space_marker
 
 
 def check_positions(positions: object, residues: str) -> list[int]:
@@ -56,10 +40,28 @@ def spelled_residues(
     """
     for cased in (residues, residues.lower()):
         for text in (cased, " ".join(cased)):
-            start = _first_residue(tokenizer, text, residues)
-            if start is not None:
-                return text, start
-    raise ClozeError(_unreadable(vocabulary, residues))
+            try:
+                ids = tokenizer(text, verbose=False)["input_ids"]
+            except Exception:  # a vocabulary without an unknown token fails on an unknown word
+                continue
+            letters = [_bare_letter(name) for name in tokenizer.convert_ids_to_tokens(list(ids))]
+            for start in range(len(letters) - len(residues) + 1):
+                if letters[start : start + len(residues)] == list(residues):
+                    return text, start
+    letters = [_bare_letter(name) for name in vocabulary]
+    for position, letter in enumerate(residues, start=1):
+        if letter not in letters:
+            raise ClozeError(
+                f"this model has no token for residue {letter}, at position {position}"
+            )
+    raise ClozeError(
+        "this tokenizer has no single token per residue; use a model of proteins, DNA or RNA"
+    )
+
+
+def _bare_letter(token: str) -> str:
+    """A token without its space marker, in upper case: the letter of a residue."""
+    return without_space_marker(token).upper()
 
 
 def residues_as_blanks(
@@ -69,29 +71,21 @@ def residues_as_blanks(
 
     A name is the letter with the position, counted from 1: C22.
     """
-    residues = check_sequence(sequence)
-    numbers = (
-        range(1, len(residues) + 1) if positions is None else check_positions(positions, residues)
-    )
+    if not isinstance(sequence, str):
+        raise ClozeError(f"a sequence is a string of residues, not {type(sequence).__name__}")
+    residues = "".join(sequence.split())
+    if not residues:
+        raise ClozeError("the sequence is empty")
+    for position, letter in enumerate(residues, start=1):
+        # before upper(): it makes two letters of one that is not ASCII, and positions move
+        if not (letter.isascii() and letter.isalpha()):
+            raise ClozeError(
+                f"a sequence is letters A to Z; at position {position} it has {quoted(letter)}"
+            )
+    residues = residues.upper()
+    numbers: Sequence[int] = range(1, len(residues) + 1)
+    if positions is not None:
+        numbers = check_positions(positions, residues)
     text, start = spelled_residues(tokenizer, residues, vocabulary)
     blanks: list[Blank] = [start + position - 1 for position in numbers]
     return text, blanks, [f"{residues[position - 1]}{position}" for position in numbers]
-
-
-def _first_residue(tokenizer: Tokenizer, text: str, residues: str) -> int | None:
-    """The index of the first residue's token, if every residue is one."""
-    try:
-        ids = tokenizer(text, verbose=False)["input_ids"]
-    except Exception:  # a vocabulary without an unknown token fails on an unknown word
-        return None
-    letters = [bare_letter(name) for name in tokenizer.convert_ids_to_tokens(list(ids))]
-    starts = range(len(letters) - len(residues) + 1)
-    return next((i for i in starts if letters[i : i + len(residues)] == list(residues)), None)
-
-
-def _unreadable(vocabulary: Sequence[str], residues: str) -> str:
-    letters = {bare_letter(name) for name in vocabulary}
-    for position, letter in enumerate(residues, start=1):
-        if letter not in letters:
-            return f"this model has no token for residue {letter}, at position {position}"
-    return "this tokenizer has no single token per residue; use a model of proteins, DNA or RNA"

@@ -25,22 +25,23 @@ def checked_blanks(blanks: object) -> list[Blank]:
         raise ClozeError(f"blanks is a list of spans, words or token indices, not {quoted(blanks)}")
     if not blanks:
         raise ClozeError("blanks is empty; give at least one span, word or token index")
-    return [_checked_blank(blank) for blank in blanks]
-
-
-def _checked_blank(blank: object) -> Blank:
-    if isinstance(blank, str):
-        return blank
-    index = whole_number(blank)
-    if index is not None:
-        return index
-    if isinstance(blank, tuple | list) and len(blank) == 2:
-        start, end = (whole_number(side) for side in blank)
-        if start is not None and end is not None:
-            return (start, end)
-    raise ClozeError(
-        f"a blank is a token index, a span (start, end) or a word of the text, not {quoted(blank)}"
-    )
+    checked: list[Blank] = []
+    for blank in blanks:
+        pair = blank if isinstance(blank, tuple | list) and len(blank) == 2 else (None, None)
+        start, end = map(whole_number, pair)
+        index = whole_number(blank)
+        if isinstance(blank, str):
+            checked.append(blank)
+        elif index is not None:
+            checked.append(index)
+        elif start is not None and end is not None:
+            checked.append((start, end))
+        else:
+            raise ClozeError(
+                "a blank is a token index, a span (start, end) or a word of the text, not "
+                f"{quoted(blank)}"
+            )
+    return checked
 
 
 def places_of_span(
@@ -75,7 +76,9 @@ def places_of_span(
     first = covered[0]
     # a mask token that is typed there takes the space before it, also where that is a piece alone
     if first and words[first] is not None and words[first - 1] == words[first]:
-        first -= _is_space(text[slice(*offsets[first - 1])])
+        # no line break and no tab: those part words; a trimmed space has no characters at all
+        before = text[slice(*offsets[first - 1])]
+        first -= all(unicodedata.category(ch) == "Zs" for ch in before)
     # tokens of no width in between, such as a single space, belong to the span
     return range(first, covered[-1] + 1)
 
@@ -85,7 +88,9 @@ def span_of_word(word: str, text: str) -> Span:
     sought = word.strip()
     if not sought:
         raise ClozeError("a blank is an empty word; give a word of the text or a span (start, end)")
-    spans = _occurrences(sought, text)
+    # a lookahead: they may overlap
+    starts = (match.start() for match in re.finditer(f"(?={re.escape(sought)})", text))
+    spans = [(start, start + len(sought)) for start in starts]
     whole = [span for span in spans if not _inside_a_word(span, text)]
     if len(whole) == 1:
         return whole[0]
@@ -120,17 +125,6 @@ def trimmed(text: str, span: Span) -> Span:
     start, end = span
     inner = text[start:end]
     return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
-
-
-def _is_space(piece: str) -> bool:
-    # no line break and no tab: those part words; a trimmed space has no characters at all
-    return all(unicodedata.category(ch) == "Zs" for ch in piece)
-
-
-def _occurrences(sought: str, text: str) -> list[Span]:
-    # a lookahead: they may overlap
-    starts = (match.start() for match in re.finditer(f"(?={re.escape(sought)})", text))
-    return [(start, start + len(sought)) for start in starts]
 
 
 def _inside_a_word(span: Span, text: str) -> bool:

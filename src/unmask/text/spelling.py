@@ -74,28 +74,24 @@ def continuation(tokenizer: Tokenizer, word: str) -> tuple[int, ...]:
 
 def same_spelling(tokenizer: Tokenizer, word: str, ids: Sequence[int]) -> bool:
     """True if pieces spell the whole word, as normalised by the tokenizer, without spaces."""
-    wanted, spelled = _normalised(tokenizer, word), _spelled(tokenizer, ids)
+    prefix = _continuation_prefix(tokenizer)
+    if prefix:
+        # WordPiece decoders rewrite English contractions and keep a first ##
+        pieces = tokenizer.convert_ids_to_tokens(list(ids))
+        spelled = "".join(name.removeprefix(prefix) for name in pieces)
+    else:
+        spelled = str(tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
+    texts = [_normalised(tokenizer, word), spelled]
     if not hasattr(tokenizer, "backend_tokenizer"):
         # what it does to case and width is not known, but a lost letter still shows
-        wanted, spelled = (unicodedata.normalize("NFKC", t).casefold() for t in (wanted, spelled))
-    return _squeezed(wanted) == _squeezed(spelled)
-
-
-def _spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
-    prefix = _continuation_prefix(tokenizer)
-    if not prefix:
-        return str(tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
-    # WordPiece decoders rewrite English contractions and keep a first ##
-    return "".join(name.removeprefix(prefix) for name in tokenizer.convert_ids_to_tokens(list(ids)))
+        texts = [unicodedata.normalize("NFKC", text).casefold() for text in texts]
+    wanted, written = ("".join(text.replace("▁", " ").split()) for text in texts)
+    return wanted == written
 
 
 def _normalised(tokenizer: Tokenizer, text: str) -> str:
     normalizer: Any = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
     return text if normalizer is None else str(normalizer.normalize_str(text))
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.replace("▁", " ").split())
 
 
 def _continuation_prefix(tokenizer: Tokenizer) -> str:

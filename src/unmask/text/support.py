@@ -49,9 +49,12 @@ class Support:
             raise SupportError(f"a support has {len(self.ids)} ids but {len(self.names)} names")
         if len(self.ids) == 0:
             raise SupportError("a support needs at least one token")
-        if len(torch.unique(self.ids)) != len(self.ids):
+        ids, counts = torch.unique(self.ids, return_counts=True)
+        if len(ids) != len(self.ids):
+            token_id = int(ids[counts > 1][0])
+            name = quoted(self.names[self.place_of_id[token_id]])
             raise SupportError(
-                f"a support lists {self._first_repeated()} twice; give each candidate once"
+                f"a support lists {name}, id {token_id}, twice; give each candidate once"
             )
 
     @classmethod
@@ -91,16 +94,12 @@ class Support:
         token_id = whole_number(token)
         if token_id is None:
             raise SupportError(f"a token is a string or an id, not {type(token).__name__}")
-        place = self.place_of_id(token_id)
+        place = self.place_of_id.get(token_id)
         if place is None:
             raise SupportError(
                 f"token id {quoted(token_id)} is not among the {len(self)} tokens of this blank"
             )
         return place
-
-    def place_of_id(self, token_id: int) -> int | None:
-        """The place of an id on this axis; None if it has none."""
-        return self._place_of_id.get(token_id)
 
     def _index_of_name(self, name: str) -> int:
         places = self._place_of_name
@@ -117,14 +116,6 @@ class Support:
             )
         if name in places or spaced:
             return places[name if name in places else str(spaced)]
-        raise SupportError(self._unknown(name))
-
-    def _first_repeated(self) -> str:
-        ids, counts = torch.unique(self.ids, return_counts=True)
-        token_id = int(ids[counts > 1][0])
-        return f"{quoted(self.names[self._place_of_id[token_id]])}, id {token_id},"
-
-    def _unknown(self, name: str) -> str:
         message = f"{quoted(name)} is not one of the {len(self)} tokens of this blank"
         pieces = [] if self.cut is None else self.cut(name)
         if len(pieces) > 1:
@@ -134,10 +125,11 @@ class Support:
             )
         near = difflib.get_close_matches(name, self._place_of_name, n=3, cutoff=0.7)
         hint = f"; did you mean {' or '.join(quoted(n) for n in near)}?" if near else ""
-        return f"{message}{hint}"
+        raise SupportError(f"{message}{hint}")
 
     @computed_once
-    def _place_of_id(self) -> dict[int, int]:
+    def place_of_id(self) -> dict[int, int]:
+        """The place of every id on this axis."""
         return {token_id: place for place, token_id in enumerate(self.ids.tolist())}
 
     @computed_once

@@ -41,27 +41,19 @@ def described(tokenizer: Tokenizer, unknown: Sequence[str]) -> str:
     return note if apart is None else f"{note}; write residues with spaces between them: {apart}"
 
 
-def warn_of_texts(tokenizer: Tokenizer, texts: Sequence[Sequence[str]]) -> None:
-    """One warning for many texts, from the unknown parts of each."""
-    unknown_parts = [unknown for unknown in texts if unknown]
-    if unknown_parts:
-        parts = described(tokenizer, [part for unknown in unknown_parts for part in unknown])
-        where = "" if len(texts) == 1 else f"{len(unknown_parts):,} of {len(texts):,} texts: "
-        warn(f"{where}{parts}", UnknownTokenWarning)
-
-
-def special_parts(text: str, special: Collection[str]) -> tuple[str, ...]:
-    """The special tokens that are written in a text, as often as they are."""
-    return tuple(name for name in special for _ in range(text.count(name)))
-
-
-def warn_of_special(texts: Sequence[Sequence[str]]) -> None:
-    """One warning for many texts, from the special tokens that are written in each."""
-    special = [parts for parts in texts if parts]
-    if special:
-        where = "" if len(texts) == 1 else f"{len(special):,} of {len(texts):,} texts: "
-        names = _listed([name for parts in special for name in parts])
-        warn(f"{where}{names} in a text is read as a special token", SpecialTokenWarning)
+def warn_of_texts(
+    tokenizer: Tokenizer, unknown: Sequence[Sequence[str]], special: Sequence[Sequence[str]] = ()
+) -> None:
+    """One warning for many texts of their unknown parts, and one of special tokens in them."""
+    for by_text, category in ((unknown, UnknownTokenWarning), (special, SpecialTokenWarning)):
+        count = sum(map(bool, by_text))
+        if count:
+            parts = [part for parts in by_text for part in parts]
+            note = f"{_listed(parts)} in a text is read as a special token"
+            if category is UnknownTokenWarning:
+                note = described(tokenizer, parts)
+            where = "" if len(by_text) == 1 else f"{count:,} of {len(by_text):,} texts: "
+            warn(f"{where}{note}", category)
 
 
 def _listed(unknown: Sequence[str]) -> str:
@@ -72,15 +64,14 @@ def _listed(unknown: Sequence[str]) -> str:
 
 def _residues(tokenizer: Tokenizer, part: str) -> str | None:
     """The part with spaces, if that is how a vocabulary of residues wants it."""
-    if not (part.isascii() and part.isalpha()) or not _has_all(tokenizer, ALPHABETS["amino-acids"]):
+    if not (part.isascii() and part.isalpha()):
         return None
-    letters = next((way for way in (part, part.upper()) if _has_all(tokenizer, way)), None)
-    if letters is None or id_of_name(tokenizer, "##" + letters[-1]) is not None:
-        # with pieces that continue a word, this is a vocabulary of words
-        return None
-    more = " ..." if len(letters) > _RESIDUES_SHOWN else ""
-    return " ".join(letters[:_RESIDUES_SHOWN]) + more
-
-
-def _has_all(tokenizer: Tokenizer, letters: str) -> bool:
-    return all(id_of_name(tokenizer, letter) is not None for letter in set(letters))
+    for letters in (part, part.upper()):
+        wanted = {*ALPHABETS["amino-acids"], *letters}
+        # with pieces that continue a word, it is a vocabulary of words
+        if all(id_of_name(tokenizer, letter) is not None for letter in wanted) and (
+            id_of_name(tokenizer, "##" + letters[-1]) is None
+        ):
+            more = " ..." if len(letters) > _RESIDUES_SHOWN else ""
+            return " ".join(letters[:_RESIDUES_SHOWN]) + more
+    return None

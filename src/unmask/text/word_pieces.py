@@ -59,19 +59,41 @@ def pieces_in_context(
     for word in words:
         pieces = _as_given(tokenizer, word) or _in_context(tokenizer, frames, str(word))
         if pieces.ids in candidates:
-            raise SupportError(_given_twice(tokenizer, candidates[pieces.ids], pieces))
+            first, second = quoted(candidates[pieces.ids].word), quoted(pieces.word)
+            names = ", ".join(quoted(name_of_id(tokenizer, token)) for token in pieces.ids)
+            raise SupportError(
+                f"the candidate {first} is given twice; give each once"
+                if first == second
+                else f"{first} and {second} are the same here, {names}; give one"
+            )
         candidates[pieces.ids] = pieces
     return list(candidates.values())
 
 
 def _frames(tokenizer: Tokenizer, cloze: Cloze, blank: int) -> list[_Frame]:
     narrow, mask = cloze.one_token_each(), tokenizer.mask_token
-    spans = cloze.spans or _spans_of_masks(tokenizer, narrow)
+    spans: Sequence[Span] = cloze.spans or ()
+    if not spans:
+        spans = [match.span() for match in re.finditer(re.escape(mask), cloze.text)]
+        read = tuple(ids_of_text(tokenizer, cloze.text))
+        if len(spans) != len(narrow.positions) or read != narrow.ids:
+            raise ClozeError(
+                "the blanks of this cloze cannot be found in its text, which words need; read it "
+                "with this tokenizer, with mask tokens in the text, or blanks as spans or words"
+            )
     (start, end), place = spans[blank], narrow.positions[blank]
-    left = _with_masks(cloze.text, 0, start, spans, mask)
-    right = _with_masks(cloze.text, end, len(cloze.text), spans, mask)
-    if cloze.spans is None:
-        left = _one_space_at_end(tokenizer, left, mask + right)
+    left, right = cloze.text[:start], cloze.text[end:]
+    # from the end, so that what comes before stays in its place
+    for low, high in sorted(spans, reverse=True):
+        if high <= start:
+            left = left[:low] + mask + left[high:]
+        elif low >= end:
+            right = right[: low - end] + mask + right[high - end :]
+    single, rest = left.rstrip() + " ", mask + right
+    # many a mask token swallows all white space before it: a word has one space there
+    if cloze.spans is None and left not in (left.rstrip(), single):
+        same = ids_of_text(tokenizer, single + rest) == ids_of_text(tokenizer, left + rest)
+        left = single if same else left
     frames = [_Frame(left, right, narrow.ids[:place], narrow.ids[place + 1 :])]
     if cloze.spans and cloze.gold and len(spans) > 1:
         # a mask inside a word may change the rest of it: then the other blanks hold their tokens
@@ -79,35 +101,6 @@ def _frames(tokenizer: Tokenizer, cloze: Cloze, blank: int) -> list[_Frame]:
         around = tuple(gold[: run[0]]), tuple(gold[run[-1] + 1 :])
         frames.append(_Frame(cloze.text[:start], cloze.text[end:], *around))
     return frames
-
-
-def _spans_of_masks(tokenizer: Tokenizer, cloze: Cloze) -> list[Span]:
-    spans = [match.span() for match in re.finditer(re.escape(tokenizer.mask_token), cloze.text)]
-    read = tuple(ids_of_text(tokenizer, cloze.text))
-    if len(spans) != len(cloze.positions) or read != cloze.ids:
-        raise ClozeError(
-            "the blanks of this cloze cannot be found in its text, which words need; read it with "
-            "this tokenizer, with mask tokens in the text, or blanks as spans or words"
-        )
-    return spans
-
-
-def _with_masks(text: str, low: int, high: int, spans: Sequence[Span], mask: str) -> str:
-    """A part of the text with the blanks in it written as masks."""
-    parts, start = [], low
-    for first, last in sorted(span for span in spans if low <= span[0] and span[1] <= high):
-        parts += [text[start:first], mask]
-        start = last
-    return "".join([*parts, text[start:high]])
-
-
-def _one_space_at_end(tokenizer: Tokenizer, left: str, rest: str) -> str:
-    """Many a mask token swallows all white space before it: a word has one space there."""
-    single = left.rstrip() + " "
-    if left == left.rstrip() or left == single:
-        return left
-    same = ids_of_text(tokenizer, single + rest) == ids_of_text(tokenizer, left + rest)
-    return single if same else left
 
 
 def _as_given(tokenizer: Tokenizer, word: object) -> Candidate | None:
@@ -124,9 +117,9 @@ def _as_given(tokenizer: Tokenizer, word: object) -> Candidate | None:
     if marker is None:
         return None
     named_token = id_of_name(tokenizer, word)
-    if named_token is None and not hasattr(tokenizer, "backend_tokenizer"):
-        return None
     if named_token is None:
+        if not hasattr(tokenizer, "backend_tokenizer"):
+            return None
         rest = word.removeprefix(marker)
         typed = " " + rest if marker in SPACE_MARKERS else rest
         raise SupportError(
@@ -136,11 +129,31 @@ def _as_given(tokenizer: Tokenizer, word: object) -> Candidate | None:
 
 
 def _in_context(tokenizer: Tokenizer, frames: Sequence[_Frame], word: str) -> Candidate:
-    _reject_unwritable(word)
+    if not word.strip():
+        raise SupportError(f"{quoted(word)} is not a word: it is empty")
+    if word.removeprefix(" ") != word.strip():
+        raise SupportError(
+            f"{quoted(word)} has white space around it; one space before a word is all it may have"
+        )
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:
+        raise SupportError(f"{quoted(word)} holds half of a surrogate pair") from None
     tried = []
     for ids in _attempts(tokenizer, frames, word):
         tried.append(ids)
-        _reject_special(tokenizer, word, ids)
+        special = next((token for token in ids if token in tokenizer.all_special_ids), None)
+        if tokenizer.unk_token_id is not None and tokenizer.unk_token_id in ids:
+            name = quoted(name_of_id(tokenizer, tokenizer.unk_token_id))
+            raise SupportError(
+                f"this vocabulary has no pieces for {quoted(word)}, which comes out as {name}; "
+                "leave it out"
+            )
+        if special is not None:
+            raise SupportError(
+                f"{quoted(word)} holds the special token {quoted(name_of_id(tokenizer, special))}; "
+                f"give the id {special} if that is meant"
+            )
         if ids and same_spelling(tokenizer, word, ids):
             return Candidate(word, ids)
     if tried and not any(tried):
@@ -156,69 +169,27 @@ def _attempts(
 ) -> Iterator[tuple[int, ...]]:
     """Pieces between the tokens around the blank, from the strictest reading to the loosest."""
     for frame in frames:
-        ids = _read(tokenizer, _joined(frame.left, word) + frame.right, word)
+        ids = _read(tokenizer, frame.left, word, frame.right)
         end = len(ids) - len(frame.after)
         if ids[end:] == frame.after and ids[: len(frame.before)] == frame.before:
             yield ids[len(frame.before) : max(end, len(frame.before))]
     for frame in frames:
-        ids = _read(tokenizer, _joined(frame.left, word) + tokenizer.mask_token, word)
+        ids = _read(tokenizer, frame.left, word, tokenizer.mask_token)
         rest = ids[len(frame.before) :]
         if ids[: len(frame.before)] == frame.before and tokenizer.mask_token_id in rest:
             yield rest[: rest.index(tokenizer.mask_token_id)]
-    if _continues(tokenizer, frames[-1], word):
+    # the word follows without a space, or after a piece that is only a space
+    last, glued = frames[-1], not word.startswith(" ")
+    glued &= bool(last.left) and not last.left[-1:].isspace()
+    if glued or (last.before and name_of_id(tokenizer, last.before[-1]) in SPACE_MARKERS):
         yield continuation(tokenizer, word.strip())
 
 
-def _continues(tokenizer: Tokenizer, frame: _Frame, word: str) -> bool:
-    """True if the word follows without a space, even after a piece that is only a space."""
-    if frame.before and name_of_id(tokenizer, frame.before[-1]) in SPACE_MARKERS:
-        return True
-    return bool(frame.left) and not frame.left[-1].isspace() and not word.startswith(" ")
-
-
-def _joined(left: str, word: str) -> str:
-    """A space that the caller writes is one space, also where the text has it already."""
-    return left + (word.removeprefix(" ") if left.endswith(" ") else word)
-
-
-def _read(tokenizer: Tokenizer, text: str, word: str) -> tuple[int, ...]:
+def _read(tokenizer: Tokenizer, left: str, word: str, right: str) -> tuple[int, ...]:
+    # a space that the caller writes is one space, also where the text has it already
+    joined = left + (word.removeprefix(" ") if left.endswith(" ") else word)
     try:
-        return tuple(ids_of_text(tokenizer, text))
+        return tuple(ids_of_text(tokenizer, joined + right))
     except Exception as error:  # a vocabulary without an unknown token fails on an unknown word
         reason = quoted(str(error))
         raise SupportError(f"the tokenizer cannot read {quoted(word)}: {reason}") from error
-
-
-def _reject_unwritable(word: str) -> None:
-    if not word.strip():
-        raise SupportError(f"{quoted(word)} is not a word: it is empty")
-    if word.removeprefix(" ") != word.strip():
-        raise SupportError(
-            f"{quoted(word)} has white space around it; one space before a word is all it may have"
-        )
-    try:
-        word.encode("utf-8")
-    except UnicodeEncodeError:
-        raise SupportError(f"{quoted(word)} holds half of a surrogate pair") from None
-
-
-def _reject_special(tokenizer: Tokenizer, word: str, ids: tuple[int, ...]) -> None:
-    if tokenizer.unk_token_id is not None and tokenizer.unk_token_id in ids:
-        name = quoted(name_of_id(tokenizer, tokenizer.unk_token_id))
-        raise SupportError(
-            f"this vocabulary has no pieces for {quoted(word)}, which comes out as {name}; "
-            "leave it out"
-        )
-    special = next((token for token in ids if token in tokenizer.all_special_ids), None)
-    if special is not None:
-        raise SupportError(
-            f"{quoted(word)} holds the special token {quoted(name_of_id(tokenizer, special))}; "
-            f"give the id {special} if that is meant"
-        )
-
-
-def _given_twice(tokenizer: Tokenizer, first: Candidate, second: Candidate) -> str:
-    names = ", ".join(quoted(name_of_id(tokenizer, token)) for token in first.ids)
-    if first.word == second.word:
-        return f"the candidate {quoted(first.word)} is given twice; give each once"
-    return f"{quoted(first.word)} and {quoted(second.word)} are the same here, {names}; give one"
