@@ -204,7 +204,7 @@ class LanguageModel(JointModel):
 
         Args:
             texts: A text with mask tokens, or a `Cloze`; or a list of them.
-            rule: Which blanks are filled in the same step: a name, or a function.
+            rule: One of the names above, or a function.
             threshold: The named rule's threshold; "entropy-bound" has one by default. Larger ones
                 fill more blanks per step, except those of "confidence", which fill fewer.
             passes: For the rule "head" instead of a threshold: how many forward passes a text may
@@ -313,7 +313,7 @@ class LanguageModel(JointModel):
 
         Args:
             texts: A text with mask tokens or without, or a `Cloze`; or a list of those.
-            measure: "mutual-information", "pmi", "jacobian" or "head".
+            measure: One of the names above.
             places: Words, spans or token indices; for a list, those of each text. Default: all
                 words, or the blanks of the text.
             support: Tokens to average over; an alphabet makes the text a sequence of residues.
@@ -443,10 +443,9 @@ class LanguageModel(JointModel):
         - `unmasking`: the log-probability of the text among all texts with equally many tokens. All
           tokens start masked and are revealed one by one, each scored just before, in one forward
           pass per token.
-        - `elbo`: the mean of that log-probability over all orders of the tokens, estimated with a
-          standard error, as masked-diffusion models are evaluated (LLaDA). A random mask of l of
-          the L tokens gives L / l times the sum of their log-probabilities; the mean over `draws`
-          masks, one forward pass each. Masks depend on the text and the seed alone.
+        - `elbo`: the mean of that log-probability over all orders of the tokens, as
+          masked-diffusion models are evaluated (LLaDA). It is estimated, with a standard error,
+          from random masks that depend on the text and the seed alone, one forward pass each.
 
         With `given`, a text is a continuation: its own tokens are scored, in the context of those
         before and after it. By `unmasking` that is its log-probability among all continuations with
@@ -457,7 +456,7 @@ class LanguageModel(JointModel):
 
         Args:
             texts: One text, or a list.
-            method: "pll", "pll-word-l2r", "unmasking" or "elbo".
+            method: One of the names above.
             order: Order of `unmasking`: "left-to-right" (the default), "surest" (next is the
                 position whose likeliest token is most probable) or "margin" (furthest ahead of the
                 second).
@@ -523,7 +522,7 @@ class LanguageModel(JointModel):
 
         Args:
             pairs: A list of two texts each.
-            method: "hcb-path", "unmasking", "elbo", "pll" or "pll-word-l2r".
+            method: One of the names above.
             order: Order of `unmasking`, as in `score`.
             draws: How many random orders `hcb-path` averages over (default: 8), or random masks of
                 each text `elbo` (default: 128).

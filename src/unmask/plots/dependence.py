@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.arguments import whole_number
@@ -115,7 +116,9 @@ def _notes(dependence: DependenceMap) -> Iterator[str]:
     corrected = correction if dependence.is_corrected else ""
     name, meaning = _name(dependence), MEASURES[dependence.measure].meaning
     yield f"{name[0].upper()}{name[1:]}: {meaning}{estimated}{corrected}."
-    model = tokens.model_label(dependence.model)
+    path = Path(dependence.model)
+    # of a folder the last part, since the rest is of one machine
+    model = quoted(path.name if path.is_absolute() else dependence.model)[1:-1]
     yield f"Dependence in the model {model}, not in the world; it is neither cause nor syntax."
 
 

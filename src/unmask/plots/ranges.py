@@ -2,24 +2,15 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
+
+from unmask.resampling import Estimate
 
 # lines are left out of the axis where the others then get so many times the height
 _FLATTENED = 2.0
 
 
-class Interval(Protocol):
-    """A value and the ends of its interval, NaN where nothing is known of it."""
-
-    @property
-    def value(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-
-
-def axis_range(lines: Mapping[str, Sequence[Interval]]) -> tuple[float, float]:
+def axis_range(lines: Mapping[str, Sequence[Estimate]]) -> tuple[float, float]:
     """The ends of an axis for these lines: of all, or of those that others would flatten.
 
     Lines are left out one by one, always that without which the others get most height, as long
@@ -48,7 +39,7 @@ def mark_outside(panel: Any, xs: Sequence[float], values: Sequence[float], colou
 
 
 def outside(
-    lines: Mapping[str, Sequence[Interval]], low: float, high: float, name: Callable[[str], str]
+    lines: Mapping[str, Sequence[Estimate]], low: float, high: float, name: Callable[[str], str]
 ) -> str:
     """The lines that leave the axis, and how far; empty if none does."""
     notes = []
@@ -60,7 +51,7 @@ def outside(
     return f"off the axis: {', '.join(notes)}" if notes else ""
 
 
-def _reach(line: Sequence[Interval]) -> tuple[float, float]:
+def _reach(line: Sequence[Estimate]) -> tuple[float, float]:
     # an interval that nothing is known of has ends that are NaN
     ends = [end for point in line for end in (point.value, point.low, point.high)]
     ends = [end for end in ends if not math.isnan(end)]

@@ -8,7 +8,6 @@ not free has no marginal here: all its tokens come from the likeliest pairs, in 
 import math
 from collections.abc import Sequence
 from itertools import chain, zip_longest
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -78,12 +77,6 @@ def label(name: str) -> str:
     if len(name) > _LONGEST_LABEL:
         name = name[: _LONGEST_LABEL // 2] + "..." + name[-_LONGEST_LABEL // 2 + 3 :]
     return printable(name)
-
-
-def model_label(name: str) -> str:
-    """A model as notes name it: of a folder the last part, since the rest is of one machine."""
-    path = Path(name)
-    return quoted(path.name if path.is_absolute() else name)[1:-1]
 
 
 def signed(value: float, decimals: int, *, plus: bool = False) -> str:

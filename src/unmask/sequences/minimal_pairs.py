@@ -10,7 +10,7 @@ paradigms would change. Knows nothing of models and files.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import NormalDist
 
 from unmask.errors import UnmaskError
@@ -55,13 +55,6 @@ class Accuracy:
     def coverage(self) -> float:
         """The share of the pairs that could be compared."""
         return self.compared / self.pairs
-
-    def to_dict(self) -> dict[str, float | None]:
-        """The numbers by name, JSON-ready."""
-        numbers = asdict(self)
-        value = numbers.pop("value")
-        accuracy = None if math.isnan(value) else value
-        return {"accuracy": accuracy, **numbers, "coverage": self.coverage}
 
 
 def correct(log_ratio: float | None, *, places: int | None = None) -> float | None:

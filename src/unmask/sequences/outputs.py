@@ -83,30 +83,20 @@ def accuracy_table(accuracies: Mapping[str, Mapping[str, Accuracy]], first: str)
 
     Where groups are means, also of how many paradigms: not every method compares pairs of all.
     """
-    head = [first, "method", "accuracy", "95% interval", "compared", "ties", "forward passes"]
-    lines = [
-        [group, method, *_accuracy_cells(accuracy)]
-        for group, methods in accuracies.items()
-        for method, accuracy in methods.items()
-    ]
     every = [accuracy for methods in accuracies.values() for accuracy in methods.values()]
-    if any(accuracy.paradigms > 1 for accuracy in every):
-        head.append("mean of")
-        lines = [
-            [*line, str(accuracy.paradigms)] for line, accuracy in zip(lines, every, strict=True)
-        ]
-    return columns([[printable(cell) for cell in line] for line in [head, *lines]])
-
-
-def _accuracy_cells(accuracy: Accuracy) -> list[str]:
-    has_pairs = accuracy.compared > 0
-    return [
-        f"{accuracy.value:.3f}" if has_pairs else "-",
-        f"{accuracy.low:.3f} to {accuracy.high:.3f}" if has_pairs else "-",
-        f"{accuracy.compared} of {accuracy.pairs}",
-        str(accuracy.ties),
-        str(accuracy.forward_passes),
-    ]
+    are_means = any(accuracy.paradigms > 1 for accuracy in every)
+    rows = [[first, "method", "accuracy", "95% interval", "compared", "ties", "forward passes"]]
+    rows[0] += ["mean of"] * are_means
+    for group, methods in accuracies.items():
+        for method, accuracy in methods.items():
+            value, interval = "-", "-"
+            if accuracy.compared:
+                value = f"{accuracy.value:.3f}"
+                interval = f"{accuracy.low:.3f} to {accuracy.high:.3f}"
+            compared = f"{accuracy.compared} of {accuracy.pairs}"
+            counts = [accuracy.ties, accuracy.forward_passes, *[accuracy.paradigms] * are_means]
+            rows.append([group, method, value, interval, compared, *map(str, counts)])
+    return columns([[printable(cell) for cell in row] for row in rows])
 
 
 def _shown(value: object) -> str:
