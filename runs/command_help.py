@@ -10,11 +10,11 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 from unmask import cli
-from unmask.cli.command import Option, declared
+from unmask.cli.command import Option, add_options, declared
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
 COMMAND = "python runs/command_help.py"
@@ -29,37 +29,66 @@ stderr; bad input ends with a one-line message and exit code 2.
 INPUT is files or one text. Files are what exists, what ends like a file (`.csv`, `.txt.gz`), and
 without a space also URLs, paths with a slash and patterns; `-` is rows of standard input, one text
 per line unless `--input-format` names another format. Anything else is a text. `--text` gives a
-text that looks like a file, or several texts. An option has the same meaning, help and default in
-every command, as the [table of all options](#all-options) shows; [Columns](columns.md) lists what
-commands write.
+text that looks like a file, or several texts. An option has the same meaning in every command:
+those of several commands are listed once, under [shared options](#shared-options).
+[Columns](columns.md) lists what commands write.
+"""
+_SHARED = """\
+## Shared options
+
+Each has the same help and default in all commands that take it.
 """
 
 
 def page() -> str:
     """The whole page."""
-    parser = _parser()
-    commands = _commands(parser)
-    links = " · ".join(f"[`unmask {name}`](#unmask-{name})" for name in commands)
-    parts = [_ABOUT, f"{links}\n", *_section("unmask", parser)]
-    for name, command in commands.items():
-        parts += _section(f"unmask {name}", command)
-    return "\n".join([*parts, _options()])
-
-
-def _options() -> str:
-    """A table of all options: one row for each name and help."""
-    rows: dict[tuple[str, str], tuple[Option, list[str]]] = {}
+    parser = cli._parser()
+    (action,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    links = " · ".join(f"[`unmask {name}`](#unmask-{name})" for name in action.choices)
+    parts = [_ABOUT, f"{links}\n", "## unmask\n", _block(parser)]
+    takers: dict[tuple[object, ...], list[str]] = {}
     for name, command in cli._COMMANDS.items():
-        for one in declared(command):
-            if not one.is_positional:
-                rows.setdefault((one.name, one.full_help), (one, []))[1].append(name)
-    lines = ["## All options\n", "| option | what it does | commands |\n|---|---|---|"]
-    for (name, text), (one, commands) in sorted(rows.items()):
-        short = f"`{one.short}`, " if one.short else ""
-        value = "" if one.type is bool else f" {one.metavar or name.upper()}"
-        shown = f"{short}`{one.flag}{value}`".replace("|", "\\|")
-        lines.append(f"| {shown} | {text.replace('|', chr(92) + '|')} | {', '.join(commands)} |")
-    return "\n".join(lines) + "\n"
+        for entry in declared(command):
+            takers.setdefault(_key(entry), []).append(name)
+    shared = {key for key, names in takers.items() if len(names) > 1}
+    for name, command in cli._COMMANDS.items():
+        every = declared(command)
+        parts += [f"## unmask {name}\n", _block(_of(action.choices[name], every, shared))]
+        if flags := [
+            entry.flag for entry in every if _key(entry) in shared and not entry.is_positional
+        ]:
+            parts.append(f"Shared: {' '.join(f'`{flag}`' for flag in flags)}.\n")
+    parts += [_SHARED, _block(_shared_parser(shared))]
+    return "\n".join(parts)
+
+
+def _key(entry: Option) -> tuple[object, ...]:
+    return entry.name, entry.help, entry.metavar, repr(entry.default)
+
+
+def _of(
+    parser: argparse.ArgumentParser, every: Sequence[Option], shared: Set[tuple[object, ...]]
+) -> argparse.ArgumentParser:
+    """The parser of a command with the options that no other has."""
+    own = argparse.ArgumentParser(
+        prog=parser.prog,
+        description=parser.description,
+        epilog=parser.epilog,
+        add_help=False,
+    )
+    add_options(own, [entry for entry in every if _key(entry) not in shared])
+    own.usage = parser.usage
+    return own
+
+
+def _shared_parser(shared: Set[tuple[object, ...]]) -> argparse.ArgumentParser:
+    """A parser with all shared options."""
+    parser = argparse.ArgumentParser(add_help=False)
+    every = (entry for command in cli._COMMANDS.values() for entry in declared(command))
+    entries = {_key(entry): entry for entry in every if _key(entry) in shared}
+    add_options(parser, entries.values())
+    parser.usage = argparse.SUPPRESS
+    return parser
 
 
 def words(text: str) -> list[str]:
@@ -72,18 +101,8 @@ def words(text: str) -> list[str]:
     return re.sub(r"-\s+", "-", once).split()
 
 
-def _section(title: str, parser: argparse.ArgumentParser) -> Iterator[str]:
-    yield f"## {title}\n"
-    yield f"```text\n{_help(parser)}```\n"
-
-
-def _parser() -> argparse.ArgumentParser:
-    return cli._parser()
-
-
-def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    (action,) = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
-    return dict(action.choices)
+def _block(parser: argparse.ArgumentParser) -> str:
+    return f"```text\n{_help(parser).lstrip()}```\n"
 
 
 def _help(parser: argparse.ArgumentParser) -> str:

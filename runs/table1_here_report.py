@@ -185,7 +185,7 @@ def tables(folders: Sequence[Path]) -> dict[str, list[str]]:
             read_run(folder / name) for name in RUNS if (folder / name).exists()
         ]
         by_mlm = report(runs, resampling=DEFAULT, baseline="mlm")
-        results = rendering.markdown(by_mlm.table("results"))
+        results = rendering.markdown(by_mlm.tables(["results"])[0])
         found[folder.name.removeprefix("table1-")] = results.splitlines()
     return found
 

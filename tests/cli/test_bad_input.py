@@ -1,8 +1,6 @@
 """Every kind of bad input, twice: a named exception in Python, one line and exit 2 in a shell."""
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -287,18 +285,6 @@ def test_a_named_exception_and_the_same_sentence_with_exit_code_2(bad, models, c
 
 
 @pytest.mark.slow
-@pytest.mark.long
-def test_the_same_in_a_process_of_its_own(models):
-    # bytes that are no text, which only a process is given
-    (bad,) = (bad for bad in TABLE if bad.kind == "half a character")
-    command = [sys.executable, "-m", "unmask", *arguments(bad, models)]
-    ended = subprocess.run(command, capture_output=True, timeout=120, check=False)
-    assert ended.returncode == 2
-    assert ended.stdout == b""
-    check_one_line(ended.stderr.decode(), exception(bad, models))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "value", "sentence"),
     [
@@ -309,9 +295,9 @@ def test_the_same_in_a_process_of_its_own(models):
         ("--blank", "9" * 5000, "does not occur in the text"),
         ("--piece-prior", "uniform", "--piece-prior ranks words of different numbers of pieces"),
         ("--input", "x.txt", "'--input': give the file itself"),
-        ("--batch-size", "many", "--batch-size takes a number from 1 or auto, not 'many'"),
+        ("--batch-size", "many", "--batch-size takes a whole number, not 'many'"),
         # beyond what Python reads as a number
-        ("--batch-size", "9" * 5000, f"from 1 or auto, not '{'9' * 28}...{'9' * 29}'"),
+        ("--batch-size", "9" * 5000, f"a whole number, not '{'9' * 28}...{'9' * 29}'"),
         ("--memory-limit", "lots", "--memory-limit takes a size such as 500MB or 8GB, not 'lots'"),
         ("--memory-limit", "nan", "--memory-limit takes a size such as 500MB or 8GB, not 'nan'"),
         ("--memory-limit", "1e999GB", "such as 500MB or 8GB, not '1e999GB'"),
@@ -325,22 +311,19 @@ def test_values_that_only_a_shell_can_spell(option, value, sentence, models, cap
 
 
 @pytest.mark.parametrize(
-    "shell",
+    ("shell", "sentence"),
     [
-        ["fill"],
-        ["fill", PAIR],
-        ["fill", PAIR, "-m", "x", "--top", "many"],
-        ["fill", PAIR, "-m", "x", "--pivot-axis", "2"],
+        (["fill"], "the following arguments are required: -m/--model; see unmask fill --help"),
+        (["fill", PAIR, "-m"], "argument -m/--model: expected one argument; see unmask fill"),
+        (["fill", PAIR, "-m", "x", "--top", "many"], "--top takes a whole number, not 'many'"),
+        (["fill", PAIR, "-m", "x", "--pivot-axis", "2"], "--pivot-axis is one of 0, 1, not 2"),
     ],
 )
-def test_usage_errors_exit_with_2_too(shell, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(shell)
+def test_usage_errors_exit_with_2_in_one_line_too(shell, sentence, capsys):
+    assert main(shell) == 2
     out, err = capsys.readouterr()
-    assert ended.value.code == 2
     assert out == ""
-    assert err.startswith("usage: unmask")
-    assert "Traceback" not in err
+    check_one_line(err, sentence)
 
 
 # abbreviations would change their meaning when an option is added
@@ -348,21 +331,3 @@ def test_usage_errors_exit_with_2_too(shell, capsys):
 def test_an_unknown_option_exits_with_2_in_one_line(option, capsys):
     assert main(["fill", PAIR, "-m", "x", option]) == 2
     check_one_line(capsys.readouterr().err, f"fill has no option '{option}': ")
-
-
-@pytest.mark.parametrize(
-    ("bad", "hint"),
-    [
-        ("unknown method", "did you mean 'log-pool'?"),
-        ("unknown pivot", "did you mean 'cat'?"),
-        ("unknown support", "use 'vocabulary', 'tokens', 'no-special', 'amino-acids', "),
-        ("another model's blank", "the text has '<mask>', but this model writes blanks as [MASK]"),
-        ("too long", "the text has 25 tokens; this model takes at most 24"),
-        ("half a word", "'happy' occurs only inside other words, at 6:11; give a span"),
-        ("words of several lengths", "such as 1=0.8,2=0.2, or 'uniform'"),
-        ("option of another method", "mrf has no option 'pivot'; it takes none"),
-    ],
-)
-def test_what_to_do_instead(bad, hint, models):
-    (row,) = (row for row in TABLE if row.kind == bad)
-    assert hint in exception(row, models)

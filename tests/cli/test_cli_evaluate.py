@@ -1,8 +1,6 @@
 """`unmask evaluate` and `unmask report` on a tiny BERT: what they write, say and refuse."""
 
-import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +9,6 @@ from tiny_tokenizers import save_bert
 
 import unmask
 import unmask.evaluation.kind as kind
-import unmask.jobs.running as running
 from unmask.cli import main
 from unmask.constructions.registered import REGISTERED
 from unmask.evaluation.request import EvaluationRequest, evaluate
@@ -91,15 +88,6 @@ def test_every_construction_of_every_example(run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_refused_sentences_are_counted(run, report, tmp_path: Path) -> None:
-    _, _, err = run(tmp_path / "run", "--examples", "100", "--mask", "random", "--method", "mlm")
-    assert "16 examples (random); rejected before the last: 1 too long (random), 1 too short" in err
-    assert "sentences rejected before the last example: 1 too long, 1 too short." in report(
-        tmp_path / "run"
-    )
-
-
-@pytest.mark.slow
 def test_a_failed_example_is_recorded_tried_again_and_counted(
     run, report, tmp_path: Path, monkeypatch
 ) -> None:
@@ -128,71 +116,11 @@ def test_a_failed_example_is_recorded_tried_again_and_counted(
 
 
 @pytest.mark.slow
-def test_numbers_that_are_not_finite_are_a_failure_of_their_example(
-    run, tmp_path: Path, monkeypatch
-) -> None:
-    real = kind.pair_metrics
-
-    def infinite(joints, tables, gold):
-        found = real(joints, tables, gold)
-        if tables.diagnostics()["text"] != TEXTS[0]:
-            return found
-        return {name: replace(one, all_kl=float("inf")) for name, one in found.items()}
-
-    monkeypatch.setattr(kind, "pair_metrics", infinite)
-    small = ("--examples", "16", "--mask", "random", "--method", "mlm", "--quiet")
-    assert run(tmp_path / "run", *small) == (1, "", "")
-    (failed,) = (row for row in read_run(tmp_path / "run").rows if row.failed)
-    assert "all_kl of a result row is a finite number" in failed.reason
-
-
-@pytest.mark.slow
-def test_a_log_gets_lines(run, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(running, "SECONDS_PER_LINE", 0.0)
-    small = ("--examples", "3", "--method", "mlm", "--rows-per-unit", "2")
-    _, _, err = run(tmp_path / "run", *small)
-    assert err.splitlines()[1:-1] == [f"unmask: {n} of 6 examples done" for n in (2, 4, 6)]
-
-
-@pytest.mark.slow
 def test_a_device_is_written_to_and_not_replaced(report, done: Path, tmp_path: Path) -> None:
     (tmp_path / "null").symlink_to("/dev/null")
     report(done, "--resamples", "50", "--output", tmp_path / "null")
     assert (tmp_path / "null").is_symlink()
     assert not Path("/dev/null").is_file()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["mlm", "orders", "hcb"])
-def test_a_dry_run_counts_what_metrics_read(run, tmp_path: Path, method: str) -> None:
-    """A-KL and J are of both tables, whatever the construction reads."""
-    small = ("--examples", "3", "--dry-run", "--support", "the,cat,sat,on,a", "--method")
-    code, out, _ = run(tmp_path / "run", *small, method)
-    assert code == 0
-    # two tables of five tokens, both blanks masked
-    assert "66 forward passes for 6 examples" in out
-
-
-@pytest.mark.slow
-def test_differences_that_were_asked_for_need_a_baseline(run, tmp_path: Path, capsys) -> None:
-    assert run(tmp_path / "run", "--examples", "3", "--method", "hcb,ag")[0] == 0
-    given = ["report", str(tmp_path / "run"), "--resamples", "50"]
-    assert main(given) == 0
-    assert "Paired differences" not in capsys.readouterr().out
-    assert main([*given, "--table", "differences", "--output-format", "csv"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "differences are to mlm, which was not measured; give --baseline NAME" in err
-
-
-@pytest.mark.slow
-def test_numbers_by_distance_are_written_where_there_is_nothing_to_draw(
-    report, done: Path, tmp_path: Path
-) -> None:
-    report(done, "--figures", tmp_path / "figures", "--resamples", "50")
-    # so few examples are one bin, and one bin is no figure
-    names = sorted(path.name for path in (tmp_path / "figures").iterdir())
-    assert names == ["distance-differences.csv", "distance.csv"]
 
 
 @pytest.mark.slow
@@ -214,19 +142,6 @@ def test_runs_that_must_not_be_mixed_are_not(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [".", "no/out.txt"])
-def test_a_report_needs_a_file_that_can_be_written(
-    done: Path, capsys, place: str, tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["report", str(done), "-o", place]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert f"cannot write '{place}': give a file in a folder that exists" in err
-    assert err.count("\n") == 1
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--output", "--figures"])
 @pytest.mark.parametrize(
     "place", ["_plan.json", "_part-000000-3f.json", "part-000000-3f.parquet", "_lock-0-of-1"]
@@ -245,28 +160,6 @@ def test_a_report_is_not_written_over_its_run(
 
 
 @pytest.mark.slow
-def test_a_changed_plan_is_named(done: Path, tmp_path: Path, capsys) -> None:
-    changed = Path(shutil.copytree(done, tmp_path / "run"))
-    plan = (changed / "_plan.json").read_text()
-    (changed / "_plan.json").write_text(plan.replace('"seed":0', '"seed":1'))
-    assert main(["report", str(changed)]) == 2
-    err = capsys.readouterr().err
-    assert "or of another plan: if _plan.json was changed since, restore it" in err
-    assert err.count("\n") == 1
-
-
-@pytest.mark.slow
-def test_a_report_says_what_to_do_about_a_part_of_another_plan(
-    done: Path, tmp_path: Path, report
-) -> None:
-    changed = Path(shutil.copytree(done, tmp_path / "run"))
-    first, second, *_ = sorted(changed.glob("part-*"))
-    shutil.copy(first, second)
-    printed = report(changed)
-    assert f"{second.name} is damaged, or of another plan: if _plan.json was changed" in printed
-
-
-@pytest.mark.slow
 def test_a_copy_can_be_published(report, done: Path, tmp_path: Path) -> None:
     report(done, "--copy-to", tmp_path / "copy")
     content = b"".join(
@@ -274,15 +167,6 @@ def test_a_copy_can_be_published(report, done: Path, tmp_path: Path) -> None:
     )
     assert not any(text.encode() in content for text in TEXTS)
     assert report(tmp_path / "copy", "--resamples", "50") == report(done, "--resamples", "50")
-
-
-@pytest.mark.slow
-def test_a_rejected_report_copies_nothing(done: Path, tmp_path: Path, capsys) -> None:
-    copy = tmp_path / "copy"
-    assert main(["report", str(done), "--copy-to", str(copy), "--baseline", "typo"]) == 2
-    assert not copy.exists()
-    assert main(["report", str(done), "--copy-to", str(copy)]) == 0
-    capsys.readouterr()
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import io
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -16,13 +15,10 @@ from counted_rows import counted_rows
 from tiny_tokenizers import ODD, PIECES, save_bert
 
 from unmask.cli import main
-from unmask.constructions import CONSTRUCTIONS
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
 PAIR = "the [MASK] sat on the [MASK]."
-ONE = "the [MASK] sat."
-PLAIN = "the cat sat on the mat."
 
 
 @pytest.fixture(scope="module")
@@ -37,34 +33,10 @@ def rows(table: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_all_methods_once_each(fill, results):
-    out, _ = fill(PAIR, "--method", "all")
-    assert [name for name in rows(out)[0] if name not in ("rank", "prob")] == list(CONSTRUCTIONS)
-    asked = list(results(PAIR, "--method", "ag,ALL")["results"])
-    assert asked[0] == "ag"
-    assert sorted(asked) == sorted(CONSTRUCTIONS)
-
-
-@pytest.mark.slow
 def test_json_holds_what_python_returns(results, lm):
     assert results(PAIR, "--top", "4")["results"]["log-pool"]["fills"] == lm.fill(PAIR, top=4)
     for fill in results(PAIR)["results"]["log-pool"]["fills"]:
         assert fill["token_str"] == [PIECES[token] for token in fill["token"]]
-
-
-@pytest.mark.slow
-def test_blanks_by_span_and_by_index(fill, results):
-    masked = fill("the [MASK] sat on the [MASK].")[0]
-    assert fill(PLAIN, "--blank", "4:7", "--blank", "19:22")[0] == masked
-    assert fill(PLAIN, "--blank", "2", "--blank", "19:22")[0] == masked
-    # the first blank given is the first axis
-    swapped = results(PLAIN, "--blank", "6", "--blank", "2", "--support", "cat,dog")
-    straight = results(PLAIN, "--blank", "2", "--blank", "6", "--support", "cat,dog")
-    for one, other in zip(
-        *(shown["results"]["log-pool"]["fills"] for shown in (swapped, straight)), strict=True
-    ):
-        assert one["token"] == other["token"][::-1]
-        assert one["sequence"] == other["sequence"]
 
 
 @pytest.mark.parametrize(
@@ -81,28 +53,6 @@ def test_a_stdin_that_holds_no_text(stdin, sentence, folder, capsys, monkeypatch
     out, err = capsys.readouterr()
     assert (out, len(err.splitlines())) == ("", 1)
     assert sentence in err
-
-
-@pytest.mark.slow
-def test_blanks_beyond_tables_are_filled_by_orders_and_searched(fill, results):
-    text = "[MASK] " * 5
-    out, err = fill(text, "--top", "2")
-    assert rows(out)[0] == ["rank", "orders", "prob"]
-    mass = results(text, "--top", "2")["results"]["orders"]["diagnostics"]["searched_mass"]
-    assert f"found have {100 * mass:.3g}% of all probability, and one that was missed" in out
-    assert "the search for the likeliest runs more" in err
-
-
-def test_a_blank_that_is_a_word_of_several_pieces(fill, results, lm):
-    text = "the unhappy cat sat."
-    arguments = (text, "--blank", "unhappy", "--method", "orders", "--support", "vocabulary")
-    shown = results(*arguments, "--top", "4")
-    # one blank, for single tokens, and so the model's own distribution
-    assert (shown["blanks"], shown["pieces"]) == (1, [1])
-    fills = shown["results"]["mlm"]["fills"]
-    assert fills == lm.fill("the [MASK] cat sat.", top=4)
-    table = fill(*arguments, "--top", "4")[0].splitlines()
-    assert [re.split(" {2,}", row)[1] for row in table[1:5]] == [f["token_str"] for f in fills]
 
 
 def test_words_stay_inert(fill, capsys, folder):
@@ -136,20 +86,6 @@ def test_what_does_not_go_together(arguments, sentence, folder, capsys):
     out, err = capsys.readouterr()
     assert (out, len(err.splitlines())) == ("", 1)
     assert sentence in err
-
-
-def test_top_beyond_the_number_of_cells(fill):
-    out, _ = fill(PAIR, "--support", "cat,dog", "--top", "100", "--method", "all")
-    assert len(rows(out)) == 1 + 4
-
-
-@pytest.mark.slow
-def test_batches_and_memory_change_nothing_that_is_shown(fill):
-    default = fill(PAIR)[0]
-    assert fill(PAIR, "--batch-size", "5")[0] == default
-    # no room for dense tables: they are computed in tiles
-    assert fill(PAIR, "--memory-limit", "0B")[0] == default
-    assert fill(PAIR, "--memory-limit", "1.5 kb")[0] == default
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from assets import real_model
 from tiny_tokenizers import save_bert
 
 from unmask.cli import main
-from unmask.jobs import estimate
 from unmask.sequences import word_pairs
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -100,35 +98,6 @@ def test_rows_hold_what_python_returns(format, pairs, lm, folder, tmp_path) -> N
     assert not (tmp_path / f"out.{format}.partial").exists()
 
 
-@pytest.mark.slow
-def test_log_pool_has_j_and_standard_errors_have_columns(pairs) -> None:
-    code, out, err = pairs("--method", "log-pool", rows=[ROWS[0], ROWS[2], ROWS[3]])
-    first, wide, _ = read(out)
-    by_tables = [name.replace("association", "pmi") for name in ADDED]
-    assert code == 0
-    assert 0 < float(first["incompatibility"]) < 1
-    assert "2 of 3 items scored" in err
-    assert wide["reason"].startswith("'unhappy' is 2 pieces of this tokenizer, and log-pool takes")
-    assert [name for name in first if name.endswith("_error")] == [
-        f"{name}_error" for name in by_tables[:5]
-    ]
-    _, out, _ = pairs("--method", "log-pool", "--exact", rows=ROWS[:1])
-    (exact,) = read(out)
-    assert [name for name in exact if name not in ROWS[0]] == by_tables
-    # a vocabulary this small is never sketched
-    assert exact["log_p"] == first["log_p"]
-
-
-def test_columns_by_other_names_and_a_prefix(pairs) -> None:
-    rows = [{"s": text, "noun": one, "verb": two, "text": "-"} for text, one, two in ITEMS]
-    code, out, _ = pairs("--columns", "s,noun,verb", "--prefix", "x_", "--limit", "1", rows=rows)
-    (found,) = read(out)
-    assert code == 0
-    assert list(found) == ["s", "noun", "verb", "text", *(f"x_{name}" for name in ADDED)]
-    _, plain, _ = pairs("--limit", "1", "--output", "-")
-    assert read(plain)[0]["log_p"] == found["x_log_p"]
-
-
 class Pipe:
     """Standard input that gives a line at a time, and says what was written before its last."""
 
@@ -168,47 +137,6 @@ def test_a_pipe_of_json_lines_into_a_table_has_the_columns_of_its_first(
     out, err = capsys.readouterr()
     assert len(read(out)) == 1
     assert "a row has 'late', which the first does not have; write JSON lines" in err
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_items(pairs, tmp_path, monkeypatch) -> None:
-    """What is alive when a row is written: no more than the items that run together."""
-    monkeypatch.setattr(word_pairs, "ITEMS_AT_ONCE", 16)
-    alive: weakref.WeakSet[Any] = weakref.WeakSet()
-    most, made = [0], [0]
-
-    def watched(kind: type) -> None:
-        plain = kind.__init__
-
-        def noted(self: Any, *args: Any, **kwargs: Any) -> None:
-            plain(self, *args, **kwargs)
-            alive.add(self)
-            made[0] += 1
-            most[0] = max(most[0], len(alive))
-
-        # values that are equal are one in a set
-        monkeypatch.setattr(kind, "__init__", noted)
-        monkeypatch.setattr(kind, "__hash__", object.__hash__)
-        monkeypatch.setattr(kind, "__eq__", object.__eq__)
-
-    watched(word_pairs.PairScore)
-    watched(word_pairs.WordPair)
-    more = ["--quiet", "--rows-per-unit", "16"]
-    assert pairs("-o", str(tmp_path / "out.csv"), *more, rows=[ROWS[0]] * 160)[0] == 0
-    # and those of the sample by which units are cut
-    assert 2 * 160 <= made[0] <= 2 * 160 + 64
-    # those that run, those that are read next, and those that are written
-    assert most[0] <= 4 * 16
-
-
-@pytest.mark.slow
-def test_the_cost_is_printed_first(pairs, monkeypatch) -> None:
-    monkeypatch.setattr(estimate, "_FEW_PASSES", 0)
-    monkeypatch.setattr(estimate, "LONG_SECONDS", -1.0)
-    _, _, err = pairs("--method", "log-pool", rows=[ROWS[0]] * 2)
-    assert err.startswith("log-pool: 146 forward passes for 2 items, about ")
-    _, _, err = pairs(rows=[ROWS[0]] * 2)
-    assert err.startswith("orders: 6 forward passes for 2 items, about ")
 
 
 @pytest.mark.real

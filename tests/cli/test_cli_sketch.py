@@ -43,30 +43,3 @@ def test_json_has_the_errors_beside_the_numbers(run):
     assert all(fill["score_error"] > 0 for fill in found["fills"])
     assert found["diagnostics"]["precision_reached"] is True
     assert found["diagnostics"]["standard_error"] <= 0.1
-
-
-def test_all_methods_are_those_that_can_be_estimated(run, capsys):
-    code, out, _ = run("--method", "all", "--top", "1", "--max-passes", "301", "--seed", "3")
-    assert code == 0
-    assert out.split("\n")[0].split()[1::2] == [
-        "mlm",
-        "log-pool",
-        "orders",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--exact", "--precision", "0.1"], "precision and exact exclude each other"),
-        (["--exact", "--support", "50"], "support and exact exclude each other"),
-        (["--precision", "0"], "a precision is a number of nats above 0"),
-        (["--method", "ag"], "ag cannot be estimated from a sketch of the vocabulary"),
-    ],
-)
-def test_what_does_not_go_together_is_one_line(run, arguments, said):
-    code, out, err = run(*arguments)
-    assert code == 2
-    assert out == ""
-    assert said in err
-    assert err.count("\n") == 1

@@ -1,19 +1,19 @@
 """Commands as values: a field is an option, a group is shared, an option of a construction too."""
 
+import argparse
 import re
 import subprocess
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import pytest
 from tiny_tokenizers import ODD, save_bert
 
-from unmask.cli import _COMMANDS, _parser, main, options
+from unmask.cli import _COMMANDS, _parser, main
 from unmask.cli.command import (
     add_options,
     argument,
     declared,
-    group,
     option,
     required,
     value,
@@ -21,7 +21,7 @@ from unmask.cli.command import (
 from unmask.cli.score import ScoreCommand
 from unmask.constructions import CONSTRUCTIONS
 from unmask.constructions.construction import Construction
-from unmask.errors import MethodError
+from unmask.errors import MethodError, UnmaskError
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Product
 from unmask.names import METHODS, Method, MethodOption
@@ -36,61 +36,69 @@ def folder(tmp_path_factory) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Greeting:
+class Tone:
     GROUP = "tone"
-    shout: bool = option("in capitals", default=False)
     times: int = option("how often (default: {default})", "N", default=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Greet:
+class Greet(Tone):
     names: tuple[str, ...] = argument("whom", "NAME")
     place: str = required("where, at 100% of it", short="-p")
-    title: tuple[str, ...] = option("titles (default: {default})", default=("Dr",))
-    tone: Greeting = group(Greeting(times=3), without=("shout",))
+    title: tuple[str, ...] = option("titles (default: {default})", default=("Dr",), commas=True)
+    style: str = option("how", default="loud", choices=("loud", "half-loud"))
     pause: float | None = option("seconds", "X", group="tone")
 
 
-def parsed(*words: str) -> Greet:
-    import argparse
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="greet")
+    add_options(parser, declared(Greet))
+    return parser
 
-    parser = argparse.ArgumentParser()
-    add_options(parser, Greet)
-    return value(Greet, vars(parser.parse_args(words)))
+
+def parsed(*words: str) -> Greet:
+    return value(Greet, vars(parser().parse_args(words)))
 
 
 def test_a_field_is_an_option_and_a_command_line_a_value() -> None:
     bare = parsed("Ada", "Emmy", "-p", "here")
-    assert bare == Greet(names=("Ada", "Emmy"), place="here", tone=Greeting(times=3))
-    assert bare.title == ("Dr",)
-    full = parsed("Ada", "--place", "x", "--title", "Ms", "--times", "2", "--pause", "0.5")
-    assert full == Greet(
-        names=("Ada",), place="x", title=("Ms",), tone=Greeting(times=2), pause=0.5
-    )
+    assert bare == Greet(names=("Ada", "Emmy"), place="here")
+    assert (bare.title, bare.times) == (("Dr",), 1)
+    words = ["--title", "Ms, Dr", "--title", "Ms", "--times", "2", "--style", "Half_Loud"]
+    full = parsed("Ada", "--place", "x", *words, "--pause", "0.5")
+    assert (full.title, full.times, full.pause) == (("Ms", "Dr"), 2, 0.5)
+    assert full.style == "half-loud"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--times x", "--times takes a whole number, not 'x'"),
+        ("--times 1.5", "--times takes a whole number, not '1.5'"),
+        ("--pause soon", "--pause takes a number, not 'soon'"),
+        ("--style shy", "--style is one of loud, half-loud, not 'shy'"),
+    ],
+)
+def test_a_value_is_rejected_in_one_way(words: str, sentence: str) -> None:
+    with pytest.raises(UnmaskError) as raised:
+        parsed("Ada", "-p", "here", *words.split())
+    assert str(raised.value) == sentence
 
 
 def test_help_has_groups_defaults_and_plain_percent_signs() -> None:
-    import argparse
-
-    parser = argparse.ArgumentParser()
-    add_options(parser, Greet)
-    text = re.sub(r"\s+", " ", parser.format_help())
+    text = re.sub(r"\s+", " ", parser().format_help())
+    assert text.startswith("usage: greet -p PLACE [OPTION ...] NAME ")
     assert "at 100% of it" in text
     assert "titles (default: Dr)" in text
-    assert "tone: --times N how often (default: 3)" in text
-    assert "--shout" not in text
+    assert "tone: --pause X seconds --times N how often (default: 1)" in text
 
 
-def test_an_option_of_several_commands_has_one_help() -> None:
-    """Options in a shared group are declared once; what differs is a default or said on purpose."""
-    helps: dict[str, set[str]] = {}
-    for command in _COMMANDS.values():
-        if isinstance(command, type):
-            for one in declared(command):
-                helps.setdefault(one.name, set()).add(one.help)
-    shared = [one.name for one in fields(options.Running)] + ["model"]
-    # head takes its model by place
-    assert {name: len(helps[name]) for name in shared if len(helps[name]) > 1} == {"model": 2}
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_every_group_of_help_fits_a_screen(command, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    commands = _parser()._subparsers._group_actions[0].choices  # type: ignore[union-attr]
+    groups = commands[command].format_help().split("\n\n")
+    assert max(group.count("\n") for group in groups) < 24
 
 
 @pytest.mark.slow

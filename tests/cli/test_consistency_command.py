@@ -118,36 +118,6 @@ def test_models_are_shown_side_by_side(folder: Path, capsys: pytest.CaptureFixtu
     assert "| +0.000 [0.000, 0.000] |" in lines[2]
 
 
-@pytest.mark.slow
-def test_one_text_gives_a_table(model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["consistency", "the cat saw the dog.", "-m", model, "--random-orders", "2"]
-    assert cli.main(given) == 0
-    shown = capsys.readouterr().out
-    head = ["statistic", "value", "95%", "interval", "unit", "texts"]
-    assert shown.splitlines()[0].split() == head
-    assert "Adjacent blanks: J = " in shown
-    assert cli.main([*given, "--dry-run"]) == 0
-    assert "forward passes" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["consistency"], "give a model with --model, or folders with --compare"),
-        (["consistency", "--compare", "x", "-m", "y"], "--compare reads folders and runs nothing"),
-        (["consistency", "--compare", "/nowhere"], "is not a folder that unmask consistency made"),
-        (["consistency", "-m", "x", "--random-orders", "1"], "orders is a number from 2"),
-    ],
-)
-def test_bad_options_end_in_one_line(
-    given: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(given) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert message in lines[0]
-
-
 def test_texts_and_names_are_inert_in_the_card() -> None:
     text = "<script>alert(1)</script> | [x](y)\n# head"
     logs = dict.fromkeys(("log_pool", "pseudo_gibbs", "first_then_second", "ensemble"), -4.0)

@@ -63,24 +63,6 @@ def test_rows_are_what_python_returns(
 
 
 @pytest.mark.slow
-def test_where_a_batch_fails_its_texts_are_filled_one_by_one(
-    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    decode = unmask.LanguageModel.decode
-
-    def fails(lm: unmask.LanguageModel, texts: list[Any], **how: Any) -> Any:
-        if any(len(cloze.positions) == 1 for cloze in texts):
-            raise unmask.errors.ModelError("no such text")
-        return decode(lm, texts, **how)
-
-    monkeypatch.setattr(unmask.LanguageModel, "decode", fails)
-    (tmp_path / "in.txt").write_text(f"{PAIR}\n{ONE}\n", encoding="utf-8")
-    assert main(["decode", str(tmp_path / "in.txt"), "-m", folder]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["reason"] for row in rows] == [None, "no such text"]
-
-
-@pytest.mark.slow
 def test_passes_take_the_head_that_was_trained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

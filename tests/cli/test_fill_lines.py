@@ -1,18 +1,12 @@
 """`unmask fill`: many texts into JSON lines, in order, as they come."""
 
 import json
-import sys
-from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import main
-from unmask.records.files import open_input
-from unmask.records.writing import written
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -85,23 +79,6 @@ def test_fields_of_a_line_override_the_options(answered, lm):
     assert [row["text"] for row in rows] == [line["text"] for line in lines]
 
 
-@pytest.mark.slow
-def test_options_of_words_hold_where_a_line_has_none(answered, lm):
-    lines = [{"text": ONE}, {"text": ONE, "support": ["cat", "dog"]}]
-    options = ("--targets", "cat,unhappy", "--piece-prior", "uniform")
-    rows, _, _ = answered(lines, *options)
-    assert rows[0]["fills"] == lm.fill(ONE, targets=["cat", "unhappy"], piece_prior="uniform")
-    assert rows[1]["fills"] == lm.fill(ONE, support=["cat", "dog"])
-
-
-@pytest.mark.slow
-def test_other_fields_pass_through_and_stay_inert(answered):
-    odd = {"id": 7, "note": "\x1b[31m[unused1]\u202e\u2028\x00", "deep": [{"a": None}, 1.5, "日"]}
-    rows, _, _ = answered([{**odd, "text": ONE}])
-    assert {name: rows[0][name] for name in odd} == odd
-    assert list(rows[0])[:4] == [*odd, "text"]
-
-
 BAD = [
     ("the cat sat.", "no blank: write [MASK]"),
     ("not json", "is not JSON: Expecting value at its character 1"),
@@ -149,62 +126,3 @@ def test_every_bad_line_has_a_reason_and_stops_no_other(answered, tmp_path):
         assert row["fills"] is None
     # a line that is not JSON is named
     assert rows[1]["reason"].startswith(f"line 2 of '{tmp_path / 'in.jsonl'}' is not JSON")
-
-
-@pytest.mark.slow
-def test_answers_to_a_pipe_are_there_before_the_next_line_is_read(folder, capsys, monkeypatch):
-    seen: list[str] = []
-
-    def lines():
-        for _ in range(3):
-            seen.append(capsys.readouterr().out)
-            yield ONE.encode() + b"\n"
-
-    source = lines()
-    stdin = SimpleNamespace(buffer=SimpleNamespace(read1=lambda _: next(source, b"")))
-    monkeypatch.setattr(sys, "stdin", stdin)
-    assert main(["fill", "-", "-m", folder, "--quiet", "--top", "1"]) == 0
-    # the first row is read for the names of its columns
-    assert [text.count("\n") for text in seen] == [0, 1, 1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("ending", "target"),
-    [("csv", "parquet"), ("tsv", "csv"), ("jsonl", "tsv"), ("parquet", "jsonl")],
-)
-def test_tables_in_and_out(ending, target, folder, tmp_path, capsys, lm):
-    rows = [{"n": "=1", "text": ONE}, {"n": "2", "text": PAIR}]
-    if ending == "parquet":
-        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet")
-    else:
-        (tmp_path / f"in.{ending}").write_text(written(rows, ["n", "text"], ending))
-    source, output = str(tmp_path / f"in.{ending}"), str(tmp_path / f"out.{target}")
-    options = ["-o", output, "--top", "1", "--quiet", "--method", "orders"]
-    assert main(["fill", source, "-m", folder, *options]) == 0
-    answers = [record.row for record in open_input([output]).rows_or_raise()]
-    assert [(row["n"], row["text"]) for row in answers] == [("=1", ONE), ("2", PAIR)]
-    fills = [row["fills"] for row in answers]
-    fills = [json.loads(cell) if isinstance(cell, str) else cell for cell in fills]
-    assert [ranked[0]["sequence"] for ranked in fills] == [
-        lm.fill(text, top=1, method="orders")[0]["sequence"] for text in (ONE, PAIR)
-    ]
-    assert not list(tmp_path.glob("*.partial*"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["IN/long.txt"], "is longer than 1.0 MB"),
-        (["IN/in.txt", "--output", "IN/none/x"], "give a file in a folder that exists"),
-    ],
-)
-def test_what_cannot_be_read_or_written(arguments, said, folder, tmp_path, capsys):
-    (tmp_path / "in.txt").write_text(ONE)
-    (tmp_path / "long.txt").write_text("x" * 1_000_001)
-    asked = [argument.replace("IN", str(tmp_path)) for argument in arguments]
-    assert main(["fill", *asked, "-m", folder]) == 2
-    out, err = capsys.readouterr()
-    assert (out, len(err.splitlines())) == ("", 1)
-    assert said in err
-    assert (tmp_path / "in.txt").read_text() == ONE

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from unmask.cli import main
-from unmask.cli.inputs import Input, is_file, read_input
+from unmask.cli.inputs import Input, read_input
 from unmask.errors import CorpusError, UnmaskError
 
 
@@ -38,7 +38,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_file(given: str) -> None:
-    assert is_file(given)
+    if "missing" in given or given in ("chains.fasta", "and/or"):
+        with pytest.raises(CorpusError, match="there is no file"):
+            read_input([given])
+    else:
+        assert read_input([given]) == Input((given,), ())
 
 
 @pytest.mark.parametrize(
@@ -59,7 +63,7 @@ def test_a_file(given: str) -> None:
     ],
 )
 def test_a_text(given: str) -> None:
-    assert not is_file(given)
+    assert read_input([given]) == Input((), (given,))
 
 
 def test_input_is_files_or_texts() -> None:

@@ -1,11 +1,7 @@
 """One name, one meaning: options are alike in every command, and so are columns."""
 
-import csv
-import itertools
-import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +43,6 @@ def test_an_option_is_the_same_wherever_it_is() -> None:
     assert {name for name, every in by_name.items() if len(every) > 1} == set(DIFFERENT)
 
 
-def test_commands_over_rows_have_the_same_options() -> None:
-    shared = {"input", "input_format", "limit", "output", "output_format", "json", "strict"}
-    shared |= {"dry_run", "quiet", "shard", "rows_per_unit", "method", "ray", "workers"}
-    for name in ("fill", "decode", "pairs", "score", "dependence", "consistency"):
-        names = {one.name for one in declared(_COMMANDS[name])}
-        # they have measures, or all of them
-        others = {"method"} if name in ("decode", "dependence", "consistency") else set()
-        assert shared - names <= others, name
-    assert "dry_run" in {one.name for one in declared(_COMMANDS["evaluate"])}
-
-
 def written(command: str) -> set[str]:
     """The columns that a command adds, with all of its options."""
     kinds: dict[str, list[Any]] = {
@@ -82,39 +67,6 @@ def written(command: str) -> set[str]:
 )
 def test_the_page_has_the_columns_of_a_command_and_no_other(command: str) -> None:
     assert written(command) == columns_of(command)
-
-
-def rows_of(command: str) -> Iterator[list[str]]:
-    """The columns of rows that transcripts hold of a command."""
-    transcripts = [path.read_text(encoding="utf-8") for path in GOLDEN.glob("*.golden")]
-    for line, answer in itertools.chain.from_iterable(map(steps, transcripts)):
-        words = line.removeprefix("$ ").split()
-        is_other = "unmask" not in words or words[words.index("unmask") + 1] != command
-        if is_other or "--prefix" in words:
-            continue
-        for one in answer:
-            text = one.removeprefix("  | ").removeprefix("  ")
-            if re.match(r'\{"\w+": .*"reason": ', text):
-                yield list(json.loads(text))
-            elif re.search(r",(reason|forward_passes)$", text):
-                yield next(csv.reader([text]))
-
-
-def steps(text: str) -> Iterator[tuple[str, list[str]]]:
-    for part in re.split(r"^(?=\$ )", text, flags=re.MULTILINE):
-        line, *answer = part.split("\n")
-        yield line, answer
-
-
-@pytest.mark.parametrize("command", ["fill", "decode", "pairs", "score", "dependence"])
-def test_rows_of_transcripts_have_columns_of_the_page(command: str) -> None:
-    inputs = {"id", "text", "note", "item", "word1", "word2"}
-    inputs |= {"good", "bad", "kind", "UID", "field", "linguistics_term", "n"}
-    inputs |= {"extra", "sentence", "w1", "w2", "c", "sentence_good", "sentence_bad"}
-    every = list(rows_of(command))
-    assert every
-    unknown = {name for names in every for name in names} - columns_of(command) - inputs
-    assert not unknown
 
 
 def test_tables_of_reports_have_columns_of_the_page() -> None:

@@ -20,7 +20,6 @@ from unmask.sequences.scores import TextScore
 pytestmark = pytest.mark.usefixtures("read_once")
 
 PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
-TEXTS = ["the [MASK] sat.", "a [MASK] ran.", "the [MASK] [MASK].", "a [MASK] saw the dog."]
 
 
 @pytest.fixture(scope="module")
@@ -28,46 +27,7 @@ def folder(tmp_path_factory) -> str:
     return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
 
 
-@pytest.fixture
-def fill_all(folder, tmp_path, capsys):
-    """Run `unmask fill` on TEXTS, or others, into a file; exit code and stderr."""
-
-    def run(*arguments: str, texts: list[str] = TEXTS, name: str = "in.txt") -> tuple[int, str]:
-        (tmp_path / name).write_text("\n".join(texts) + "\n")
-        out = ["--output", str(tmp_path / "out.jsonl"), "--top", "2"]
-        code = main(["fill", str(tmp_path / name), "-m", folder, *out, *arguments])
-        return code, capsys.readouterr().err
-
-    return run
-
-
 # --- fill --------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("place", ["_plan.json", "part-000000-3f.parquet", "_lock-0-of-1"])
-def test_a_job_is_never_written_to(place, fill_all, tmp_path):
-    run = tmp_path / "run"
-    (run / "below").mkdir(parents=True)
-    for name in ("_plan.json", "_lock-0-of-1"):
-        (run / name).touch()
-    code, err = fill_all("-o", str(run / "below" / ".." / place))
-    assert (code, err.count("\n")) == (2, 1)
-    assert f"belongs to the job '{run}' and would be lost" in err
-    assert sum(path.is_file() for path in run.rglob("*")) == 2
-    assert not any(path.stat().st_size for path in run.rglob("*") if path.is_file())
-    # beside them there is room
-    assert fill_all("-o", str(run / "fills.jsonl"))[0] == 0
-
-
-@pytest.mark.slow
-def test_the_cost_of_all_lines_is_printed_once(fill_all, monkeypatch, folder, capsys):
-    monkeypatch.setattr(estimate, "LONG_SECONDS", 0.0)
-    code, err = fill_all(texts=[PAIR] * 9)
-    assert code == 0
-    cost, _ = err.splitlines()
-    assert cost.startswith("fill: 657 forward passes for 9 texts, about ")
-    assert len(fill_all("--quiet", texts=[PAIR] * 9)[1]) == 0
 
 
 @pytest.mark.slow
@@ -252,15 +212,6 @@ def test_before_the_first_part_there_is_nothing_to_leave(score_all, tmp_path, mo
     code, _, err = score_all("--output", str(tmp_path / "out.csv"))
     assert (code, err) == (130, "unmask: interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
-
-
-@pytest.mark.slow
-def test_stdout_has_rows_as_they_are_scored(score_all, monkeypatch):
-    whole = score_all("--output-format", "csv")[1].splitlines()
-    interrupt_after_writing(2, monkeypatch)
-    code, out, _ = score_all("--output-format", "csv", "--rows-per-unit", "2")
-    assert code == 130
-    assert out.splitlines() == whole[:5]
 
 
 @pytest.mark.slow

@@ -1,14 +1,10 @@
 """Requests that once were answered with another number than was asked for, or not in one line."""
 
 import json
-import math
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import tiny_models
-import torch
 from tiny_tokenizers import save_bert
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
@@ -16,14 +12,8 @@ import unmask
 from unmask import Sketch
 from unmask.cli import main
 from unmask.constructions.needs import Needs
-from unmask.jobs.kinds.fill import FillKind
-from unmask.joints.form_engine import streamed
 from unmask.joints.forms import Product
 from unmask.queries.dependence import jacobian
-from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.records.files import open_input, read_unit
-from unmask.tables.conditional import DenseLogits
-from unmask.tables.pair_tables import PairTables
 
 QUIET = unmask.Settings(progress=False, announce=False)
 
@@ -39,13 +29,6 @@ def lm(folder: str) -> unmask.LanguageModel:
 
 
 # --- joints --------------------------------------------------------------------------------------
-
-
-def test_factors_of_a_form_are_added_where_they_are() -> None:
-    factors = torch.zeros(3, 1, device="meta"), torch.zeros(1, 3, device="meta")
-    logits = DenseLogits(torch.zeros(3, 3))
-    engine = streamed(Product((0.0, 0.0), factors), PairTables.from_logits(logits, logits))
-    assert [log.device.type for log in engine.log_marginals] == ["meta", "meta"]
 
 
 @pytest.fixture(scope="module")
@@ -67,32 +50,6 @@ def test_odds_of_a_sketch_take_every_token_that_has_a_probability(sketched) -> N
     assert sketched.interaction(left, there) == pytest.approx(odds - one - other, abs=1e-9)
 
 
-def test_pmi_of_what_cannot_be_is_undefined() -> None:
-    scores = torch.tensor([[0.0, -math.inf], [0.0, -math.inf]], dtype=torch.float64)
-    joint = unmask.Joint.from_scores(scores, (unmask.Support.of(["a", "b"]),) * 2)
-    with pytest.raises(unmask.errors.NumericsError, match="undefined"):
-        joint.pmi(*(axis.names[1] for axis in joint.supports))
-
-
-def test_blanks_are_counted_by_whole_numbers(lm) -> None:
-    joint = lm.joint("the [MASK] sat on the [MASK].", support=["cat", "mat"])
-    assert joint.marginal(np.int64(1)).supports == joint.marginal(1).supports
-    with pytest.raises(unmask.errors.SupportError, match="there is no blank True"):
-        joint.marginal(True)
-
-
-def test_a_sketch_is_not_taken_for_the_vocabulary(lm) -> None:
-    with pytest.raises(unmask.errors.SupportError, match="a Sketch is for joint and fill"):
-        lm.tables("the [MASK] sat on the [MASK].", support=Sketch())
-
-
-def test_large_tables_of_bfloat16_are_read() -> None:
-    logits = torch.randn(1024, 1024, generator=torch.Generator().manual_seed(0)).bfloat16()
-    tables = PairTables.from_logits(DenseLogits(logits), DenseLogits(logits.clone()))
-    row = tables.a_given_b.log_prob(slice(0, 1024)).exp().sum(0)
-    assert torch.allclose(row, torch.ones_like(row))
-
-
 # --- targets -------------------------------------------------------------------------------------
 
 
@@ -111,20 +68,6 @@ def test_targets_are_scored_by_the_construction_that_is_named(lm) -> None:
     for one in found:
         expected = joint.log_prob(*one["word"])
         assert one["log_prob_given_pieces"] == pytest.approx(expected, abs=1e-6)
-
-
-def test_a_target_beyond_the_model_is_named(folder) -> None:
-    lm = unmask.load(folder)
-    lm.tokenizer.add_tokens(["zzz"])
-    with pytest.raises(
-        unmask.errors.SupportError, match="has a token for 'zzz', but the model has"
-    ):
-        lm.fill("the [MASK] sat.", targets=["dog", "zzz"])
-
-
-def test_words_in_a_cell_are_several_targets() -> None:
-    assert FillKind().with_fields({"targets": "man, woman"}).targets == ["man", "woman"]
-    assert FillKind().with_fields({"targets": ["man,woman"]}).targets == ["man,woman"]
 
 
 # --- dependence ----------------------------------------------------------------------------------
@@ -163,29 +106,7 @@ def test_chosen_places_are_as_far_apart_as_in_the_text(tmp_path: Path) -> None:
     ]
 
 
-def test_maps_that_cannot_be_are_refused_in_one_line(lm) -> None:
-    with pytest.raises(unmask.errors.SupportError, match="out of the whole vocabulary"):
-        lm.dependence("the dog sat.", measure="pmi", support=["dog", "sat"])
-    texts = ["the dog sat.", "the cat sat."]
-    for places, said in (([[1, 2]], "text 1 has no places"), ([[1, 2]] * 3, "more places than")):
-        with pytest.raises(unmask.errors.ClozeError, match=said):
-            lm.dependence(texts, places=places, settings=QUIET)
-    wide = lm.cloze("the unhappy dog sat.", blanks=["unhappy", "dog"])
-    with pytest.raises(unmask.errors.ClozeError, match="one token each"):
-        lm.decode(wide)
-
-
 # --- the command line ----------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("more", [["--pairs", "good,bad"], ["--column", "bad", "--words"]])
-def test_unknown_words_are_told_of_pairs_and_words_too(more, folder, tmp_path, capsys) -> None:
-    (tmp_path / "p.csv").write_text("good,bad\nthe cat sat .,the zebra sat .\n")
-    assert main(["score", str(tmp_path / "p.csv"), "-m", folder, *more]) == 0
-    said = "".join(capsys.readouterr())
-    assert "1 of 1" in said
-    assert "have words that the vocabulary has no token for: " in said
 
 
 @pytest.mark.slow
@@ -195,16 +116,3 @@ def test_rows_without_text_have_none_in_their_reason(folder, capsys) -> None:
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert rows[0]["reason"]
     assert "zebra" not in json.dumps(rows)
-
-
-@pytest.mark.parametrize("blank", ["", "\n", "\n \n"])
-def test_the_header_of_a_table_is_no_row(blank: str, tmp_path: Path) -> None:
-    (tmp_path / "t.tsv").write_text(f"{blank}id\ttext\n1\tA cat.\n")
-    (unit,) = open_input([str(tmp_path / "t.tsv")]).cut(9).units
-    assert list(read_unit(unit, ["text"]).rows) == [{"id": "1", "text": "A cat."}]
-
-
-def test_a_corpus_from_no_standard_input_is_one_line(monkeypatch) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(unmask.errors.CorpusError, match="no standard input to read from"):
-        read_corpus(CorpusSpec("-"))

@@ -1,6 +1,5 @@
 """The pipeline `joint-fill-mask`: fill-mask with one blank, our joints with several."""
 
-import logging
 import subprocess
 import sys
 
@@ -12,7 +11,6 @@ from transformers.pipelines.pt_utils import KeyDataset
 
 import unmask
 from unmask.errors import MethodError, ModelError, SupportError
-from unmask.pipelines import JointFillMaskPipeline
 
 KEYS = ("score", "token", "token_str", "sequence")
 # an architecture, a text with one blank, and names of its vocabulary
@@ -68,34 +66,6 @@ def test_two_blanks_are_the_joint_over_the_whole_vocabulary(method):
     probabilities = [fill.probability for fill in expected]
     assert [fill["score"] for fill in fills] == pytest.approx(probabilities, abs=1e-6)
     assert all(len(fill["token_str"]) == 2 for fill in fills)
-
-
-def test_the_default_is_five_fills_by_the_default_of_fill(tiny):
-    text = "the [MASK] sat on the [MASK]."
-    assert tiny(text) == tiny(text, method="log-pool", top_k=5)
-    assert tiny(text) != tiny(text, method="mlm")
-    made = pipeline(
-        "joint-fill-mask", model=tiny.model, tokenizer=tiny.tokenizer, top_k=2, method="mlm"
-    )
-    assert made(text) == tiny(text, method="mlm", top_k=2)
-    # a call has the last word
-    assert made(text, method="log-pool", top_k=3) == tiny(text, top_k=3)
-
-
-@pytest.mark.slow
-def test_everything_that_fill_takes(tiny):
-    lm = tiny.language_model
-    pair = "the [MASK] sat on the [MASK]."
-    for text, options in [
-        (pair, {"support": ["cat", "dog"], "method": "log-pool"}),
-        (pair, {"support": {0: ["cat", "dog"], 1: 4}, "method": "log-pool"}),
-        (pair, {"method": "hcb", "pivot": "cat"}),
-        (pair, {"targets": [["cat", "unhappy"], ["mat"]], "piece_prior": {1: 0.7, 2: 0.3}}),
-        (pair, {"targets": {1: ["mat", "man"]}, "method": "mlm"}),
-        ("the unhappy cat sat.", {"blanks": ["unhappy", (12, 15)]}),
-    ]:
-        expected = lm.fill(text, top=3, **options)
-        assert tiny(text, top_k=3, **options) == expected
 
 
 def test_lists_of_texts_are_answered_as_fill_mask_does():
@@ -174,17 +144,6 @@ def test_no_mask_token_is_no_masked_lm():
     tokenizer.mask_token = None
     with pytest.raises(ModelError, match="no mask token"):
         pipeline("joint-fill-mask", model=model, tokenizer=tokenizer)("the [MASK].")
-
-
-def test_registering_again_does_not_warn(caplog, monkeypatch):
-    from unmask import pipelines
-
-    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
-    with caplog.at_level(logging.WARNING):
-        pipelines._register()
-    assert caplog.text == ""
-    made = pipeline("joint-fill-mask", model=tiny_bert(), tokenizer=word_piece())
-    assert type(made) is JointFillMaskPipeline
 
 
 @pytest.mark.slow

@@ -81,17 +81,3 @@ def test_names_that_no_file_name_holds_do_not_replace_each_other(tmp_path: Path)
     written = list(draw(a_report("\u65b0", "\u5c0f"), tmp_path))
     assert len(written) == len(set(written)) == 4
     assert all(path.name.isascii() for path in written)
-
-
-@pytest.mark.slow
-def test_names_that_differ_in_case_do_not_replace_each_other(tmp_path: Path) -> None:
-    written = list(draw(a_report("SNLI dev", "snli-dev", "b"), tmp_path))
-    assert len(written) == len(set(written)) == 5
-    assert written[-1].name == "distance-bert-base-cased-b-random-vocabulary.svg"
-
-
-@pytest.mark.slow
-def test_another_distance_has_figures_and_tables_of_its_own(tmp_path: Path) -> None:
-    names = {path.name for path in draw(a_report("a"), tmp_path, "png", name="edges")}
-    setting = "bert-base-cased-a-random-vocabulary"
-    assert names == {"edges.csv", "edges-differences.csv", f"edges-{setting}.png"}

@@ -66,13 +66,6 @@ def test_paired_differences_are_those_of_scipy() -> None:
     assert found.high == pytest.approx(theirs.confidence_interval.high, abs=tolerance)
 
 
-def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
-    # every column is an experiment of its own; the binomial error of 400 is 1.1%
-    found = means(normal(2, 400, 60), range(60), QUICK)
-    covered = np.mean([one.low <= 0 <= one.high for one in found])
-    assert 0.91 <= covered <= 0.98
-
-
 @pytest.mark.slow
 def test_clustered_intervals_cover_too_and_independent_ones_do_not() -> None:
     sentences = np.repeat(np.arange(40), 5)
@@ -84,23 +77,6 @@ def test_clustered_intervals_cover_too_and_independent_ones_do_not() -> None:
     assert np.mean([one.low <= 0 <= one.high for one in by_example]) < 0.75
 
 
-def test_copies_of_an_example_tell_nothing_new() -> None:
-    values = normal(5, 50)
-    once = means([values], range(50))
-    twice = means([np.repeat(values, 2)], np.repeat(range(50), 2).tolist())
-    for one, other in zip(once, twice, strict=True):
-        assert asdict(other) == pytest.approx(asdict(one), rel=1e-12)
-
-
-def test_pairing_shortens_the_interval() -> None:
-    hard, gap = 3 * normal(6, 200), 0.1 * normal(7, 200) + 0.05
-    (paired,) = paired_differences([hard + gap], [hard], range(200))
-    one, other = means([hard + gap, hard], range(200))
-    assert paired.value == pytest.approx(one.value - other.value)
-    assert width(paired) < 0.1 * min(width(one), width(other))
-    assert paired.leaves_out_zero()
-
-
 def test_a_ratio_is_of_sums_and_its_error_matches_the_resamples() -> None:
     generator = np.random.default_rng(8)
     counts = generator.integers(2, 20, size=300).astype(float)
@@ -108,28 +84,6 @@ def test_a_ratio_is_of_sums_and_its_error_matches_the_resamples() -> None:
     (found,) = ratios([nats], counts, range(300))
     assert found.value == pytest.approx(nats.sum() / counts.sum())
     assert width(found) / (2 * 1.96) == pytest.approx(found.stderr, rel=0.05)
-
-
-def test_sentences_of_different_sizes_weigh_by_their_examples() -> None:
-    (found,) = means([[1.0, 1.0, 1.0, 5.0]], ["a", "a", "a", "b"], QUICK)
-    assert found.value == 2.0
-    assert (found.low, found.high) == (1.0, 5.0)
-
-
-def test_a_perplexity_is_the_exponential_of_the_mean() -> None:
-    (mean,) = means([[1.0, 3.0, 2.0]], range(3), QUICK)
-    perplexity = mean.exp()
-    assert perplexity.value == pytest.approx(math.exp(2))
-    assert perplexity.stderr == pytest.approx(math.exp(2) * mean.stderr)
-    assert (perplexity.low, perplexity.high) == (math.exp(mean.low), math.exp(mean.high))
-    assert Estimate(1000.0, 1.0, 999.0, 1001.0).exp().value == math.inf
-
-
-def test_one_sentence_says_nothing_of_the_spread() -> None:
-    (found,) = means([[1.0, 2.0]], ["a", "a"])
-    assert found.value == 1.5
-    assert all(map(math.isnan, [found.stderr, found.low, found.high]))
-    assert not found.leaves_out_zero()
 
 
 def test_the_same_seed_gives_the_same_numbers() -> None:
@@ -154,11 +108,6 @@ def test_resamples_follow_the_sorted_ids_and_no_hash() -> None:
     values = normal(11, 1, 50)
     names = [f"sentence {place:02}" for place in range(50)]
     assert means(values, names, QUICK) == means(values, range(50), QUICK)
-
-
-def test_sentence_ids_are_told_apart_to_the_last_character() -> None:
-    (found,) = means([[1.0, 2.0]], ["a", "a\0"], QUICK)
-    assert not math.isnan(found.low)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from evaluation_rows import a_row
 
 from unmask import UnmaskError
-from unmask.evaluation.rows import METRICS, grouped, measured
+from unmask.evaluation.rows import grouped, measured
 
 
 def test_a_failed_row_has_no_metrics() -> None:
@@ -31,11 +31,6 @@ def test_wrong_values_are_rejected(changes: dict[str, object], said: str) -> Non
         a_row(**changes)
 
 
-def test_an_example_counts_once() -> None:
-    with pytest.raises(UnmaskError, match="two result rows of 'mlm'"):
-        grouped([a_row(), a_row()])
-
-
 def test_groups_keep_settings_apart_and_examples_sorted() -> None:
     rows = [a_row(2), a_row(1), a_row(1, support="no-special"), a_row(1, construction="ag")]
     groups = grouped(rows)
@@ -44,11 +39,3 @@ def test_groups_keep_settings_apart_and_examples_sorted() -> None:
         "s0001/random",
         "s0002/random",
     ]
-
-
-def test_metrics_have_the_names_of_the_library() -> None:
-    from dataclasses import fields
-
-    from unmask import PairMetrics
-
-    assert tuple(field.name for field in fields(PairMetrics)) == METRICS

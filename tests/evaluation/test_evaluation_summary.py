@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from evaluation_rows import a_row
 
-from unmask import UnmaskError
 from unmask.evaluation.reports.paper import MEASURES, TABLE, Entry, published
 from unmask.evaluation.reports.summary import (
     by_distance,
@@ -63,18 +62,6 @@ def test_nats_per_byte_are_all_nats_over_all_bytes() -> None:
     assert bare["pairwise_nats_per_byte"] is None
 
 
-def test_where_all_failed_there_are_no_numbers() -> None:
-    (found,) = summarise([a_row(reason="broken")], QUICK)
-    assert (found.examples, found.failed, found["pairwise_ppl"]) == (0, 1, None)
-    (gap,) = differences([a_row(), a_row(construction="ag", reason="broken")], resampling=QUICK)
-    assert (gap.examples, gap["pairwise_nll"]) == (0, None)
-
-
-def test_numbers_do_not_depend_on_the_order_of_rows() -> None:
-    rows = some_rows("mlm")
-    assert summarise(rows, QUICK) == summarise(rows[::-1], QUICK)
-
-
 def test_differences_are_over_shared_examples() -> None:
     baseline, other = some_rows("mlm"), some_rows("ag", offset=-0.5)
     other[3] = a_row(3, construction="ag", reason="broken")
@@ -83,14 +70,6 @@ def test_differences_are_over_shared_examples() -> None:
     assert found["pairwise_nll"].value == pytest.approx(-0.5)
     assert found["pairwise_nll"].high == pytest.approx(-0.5)
     assert found["unary_nll"].value == 0
-
-
-def test_a_baseline_is_of_the_same_setting() -> None:
-    rows = some_rows("mlm") + some_rows("ag") + some_rows("ag", model="other")
-    assert [one.group.model for one in differences(rows, resampling=QUICK)] == ["bert-base-cased"]
-    with pytest.raises(UnmaskError, match="baseline 'hcb'; choose one of 'ag', 'mlm'"):
-        differences(rows, "hcb")
-    assert differences([]) == []
 
 
 @pytest.mark.parametrize(

@@ -19,17 +19,14 @@ from unmask.evaluation.reports.summary import (
     summarise,
 )
 from unmask.evaluation.reports.tables import (
-    CANDIDATES,
-    FAILURES,
     FEW,
     FEWEST,
-    TERMS,
     VOCABULARIES,
     ReportTable,
     report_table,
 )
-from unmask.evaluation.rows import SKETCHED_VOCABULARY, ResultRow
-from unmask.resampling import Estimate, Resampling
+from unmask.evaluation.rows import ResultRow
+from unmask.resampling import Resampling
 
 QUICK = Resampling(resamples=200)
 RENDERERS = [text, markdown, latex, comma_separated]
@@ -61,35 +58,6 @@ def hostile_tables(name: str) -> list[ReportTable]:
     return tables(rows(**inside)) + tables(rows() + extra + rows(model=name))
 
 
-def test_a_reader_sees_settings_once_and_the_paper_beside() -> None:
-    shown = text(report_table("results", summarise(rows(), QUICK)))
-    title, _, table, *notes = shown.rstrip("\n").split("\n\n")
-    assert title == ("Results: corpus snli, mask random, model bert-base-cased, support vocabulary")
-    head, mlm, paper = table.splitlines()
-    assert head.split("  ")[0] == "construction"
-    assert "12.68" in paper
-    assert "19.01" in mlm
-    assert f"{math.exp(2.45):.2f} [" in mlm
-    assert any("Torroba Hennigen" in note for note in notes)
-    assert VOCABULARIES not in notes
-
-
-def test_the_paper_is_left_out_where_it_measured_something_else() -> None:
-    table = report_table("results", summarise(rows(corpus="mine"), QUICK))
-    shown = text(replace(table, terms=()))
-    assert "paper" not in shown.replace("ag", "")
-
-
-def test_several_vocabularies_and_failures_are_noted() -> None:
-    found = summarise([*rows(), a_row(model="other"), a_row(50, reason="broken")], QUICK)
-    table = report_table("results", found)
-    assert VOCABULARIES in table.notes
-    assert FAILURES in table.notes
-    assert {"U nats/byte", "P nats/byte"} <= set(table.columns)
-    shared = report_table("results", found, vocabularies={"bert-base-cased": "v", "other": "v"})
-    assert VOCABULARIES not in shared.notes
-
-
 def test_vocabularies_are_shared_only_where_somebody_says_so() -> None:
     def warns(rows: list[ResultRow], vocabularies: dict[str, str]) -> bool:
         return (
@@ -102,35 +70,6 @@ def test_vocabularies_are_shared_only_where_somebody_says_so() -> None:
     assert warns(both, {})
     assert warns(both, {"bert-base-cased": "bert-large-cased"})
     assert not warns(both, {"bert-base-cased": "v", "bert-large-cased": "v"})
-
-
-def test_few_examples_are_noted() -> None:
-    few, many = ([a_row(i) for i in range(count)] for count in (FEWEST - 1, FEWEST))
-    assert FEW in report_table("results", summarise(few, QUICK)).notes
-    assert FEW not in report_table("results", summarise(many, QUICK)).notes
-    pairs = [*few, *(a_row(i, construction="ag") for i in range(29))]
-    assert FEW in report_table("differences", differences(pairs, resampling=QUICK)).notes
-
-
-def test_terms_stand_before_the_table_that_has_them() -> None:
-    table = report_table("results", summarise(rows(), QUICK))
-    for render in (text, markdown):
-        _, terms, lines, *_ = render(table).split("\n\n")
-        assert "U-PPL" in lines
-        for name in ("random", "vocabulary", "P-NLL", "U-NLL", "P-PPL", "A-KL", "G-KL"):
-            assert TERMS[name] in terms.replace("\\", "")
-        assert TERMS["contiguous"] not in terms
-        assert CANDIDATES not in terms
-    assert all(term.rstrip(".") in latex(table) for term in table.terms)
-    (sketched,) = {one.terms for one in tables(rows(support=SKETCHED_VOCABULARY))[2:]}
-    assert TERMS[SKETCHED_VOCABULARY] in sketched
-    assert TERMS["vocabulary"] not in sketched
-    assert CANDIDATES in tables(rows(support="a,b"))[2].terms
-
-
-def test_a_term_is_one_sentence() -> None:
-    for term in (*TERMS.values(), CANDIDATES):
-        assert re.fullmatch(r"[^.]+: [^.]+\.", term.replace("UTF-8", "UTF8"))
 
 
 def test_differences_that_leave_out_zero_are_marked() -> None:
@@ -159,17 +98,6 @@ def test_csv_has_every_column_at_full_precision() -> None:
     assert float(line["P-PPL, paper"]) == 19.01
 
 
-def test_what_is_not_known_is_left_empty_and_an_estimate_is_a_dash() -> None:
-    nan = math.nan
-    table = ReportTable("t", ("P-NLL", "y"), ((Estimate(1.0, nan, nan, nan), None), (None, 2e9)))
-    assert list(csv.reader(io.StringIO(comma_separated(table))))[1:] == [
-        ["1.0", "", "", "", ""],
-        ["", "", "", "", "2000000000.0"],
-    ]
-    assert "| 1.000 |  |\n| – | 2.000e+09 |" in markdown(table)
-    assert "nan" not in text(table)
-
-
 @pytest.mark.parametrize("render", RENDERERS)
 def test_an_empty_table_can_be_written(render) -> None:
     assert render(report_table("results", [])).endswith("\n")
@@ -185,7 +113,7 @@ def test_no_control_character_comes_through(name: str, render) -> None:
 @pytest.mark.parametrize("render", RENDERERS)
 def test_names_in_notes_are_escaped(render) -> None:
     run = a_run(a_plan(model=replace(MODEL, name="\x1b[31mred")), rows(2))
-    table = report([run], resampling=QUICK).table("results")
+    table = report([run], resampling=QUICK).tables(["results"])[0]
     assert any("\x1b[31mred on c" in note for note in table.notes)
     assert "\x1b" not in render(table)
 

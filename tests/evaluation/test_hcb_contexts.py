@@ -57,45 +57,6 @@ def test_run_whole_it_is_the_construction(
     assert (row["sampled"], row["tail"], row["tail_error"]) == (0, 0.0, 0.0)
 
 
-def test_over_few_tokens_it_is_the_joint_of_those_tokens(
-    lm: unmask.LanguageModel, pair: MaskedPair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hcb_contexts, "HEADS", (4, 9))
-    a, b = pair.cloze.gold or ()
-    row = hcb_contexts.measure(lm, pair, name="toy", head=9, sample=3)
-    masked = lm.tables(pair.cloze, support="vocabulary", settings=hcb_contexts.QUIET).masked
-    log_a, log_b = whole(lm, pair)
-    pivot = int(masked.log_a.argmax())
-    for count in (4, 9):
-        first = sorted({*masked.log_a.argsort(descending=True)[:count].tolist(), a, pivot})
-        second = sorted({*masked.log_b.argsort(descending=True)[:count].tolist(), b})
-        # renormalised over the tokens that may be filled in, and only then made a joint
-        some_a = log_a[first][:, second].log_softmax(0)
-        some_b = log_b[first][:, second].log_softmax(1)
-        at = first.index(pivot)
-        joint = some_a + some_b[at] - some_a[at]
-        joint = joint - joint.logsumexp((0, 1))
-        cell = joint[first.index(a), second.index(b)]
-        assert row["over"][str(count)]["hcb"] == pytest.approx(-float(cell) / 2, abs=1e-5)
-        guesses = masked.log_a[first].log_softmax(0)[first.index(a)]
-        guesses = guesses + masked.log_b[second].log_softmax(0)[second.index(b)]
-        assert row["over"][str(count)]["mlm"] == pytest.approx(-float(guesses) / 2, abs=1e-5)
-
-
-@pytest.mark.slow
-def test_the_sample_stands_for_the_other_contexts(
-    lm: unmask.LanguageModel, pair: MaskedPair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hcb_contexts, "HEADS", (4,))
-    few = hcb_contexts.measure(lm, pair, name="toy", head=4, sample=4_000)
-    size = lm.model.vocabulary_size
-    exact = hcb_contexts.measure(lm, pair, name="toy", head=size, sample=1)
-    assert few["sampled"] == 4_000
-    truth = torch.tensor(exact["log_head"] - few["log_head"]).expm1()
-    assert 0 < few["tail_error"] < 0.05 * few["tail"]
-    assert abs(few["tail"] - float(truth)) < 4 * few["tail_error"]
-
-
 @pytest.mark.slow
 def test_the_page_is_made_of_its_rows_and_they_are_those_of_table_1() -> None:
     rows = hcb_contexts.read(RESULTS / "hcb-contexts.jsonl")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from assets import real_data, real_model
 from scipy.stats import chisquare
-from tiny_tokenizers import save_bert, tiny_bert, without_unknown, word_piece
+from tiny_tokenizers import tiny_bert, word_piece
 
 import unmask
 from unmask.errors import CorpusError
@@ -21,11 +21,6 @@ RESULTS = ROOT / "docs" / "results"
 
 # six tokens between [CLS] and [SEP]
 SENTENCE = Sentence("s", "the cat sat on the mat")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 def numbered(count: int) -> list[Sentence]:
@@ -67,13 +62,6 @@ def test_the_derivation_stays_as_it_is(mask, blanks, first, lm):
     assert [pair.sentence_id for pair in found] == [f"s:{i}" for i in first.split()]
 
 
-def test_an_example_holds_what_it_hides(lm):
-    (pair,) = examples(lm, [SENTENCE], mask="random", limit=1).pairs
-    assert (pair.id, pair.sentence_id, pair.mask) == ("s/random", "s", "random")
-    assert pair.cloze.gold is not None
-    assert pair.cloze.filled(pair.cloze.gold) == lm.tokenizer(SENTENCE.text)["input_ids"]
-
-
 @pytest.mark.parametrize("mask", MASKS)
 def test_a_longer_list_begins_with_the_shorter_one(mask, lm):
     corpus = numbered(40)
@@ -105,25 +93,6 @@ def test_what_cannot_be_an_example_is_refused(text, reason, lm):
     assert examples(lm, [Sentence("bad", text)], mask="random", limit=1).pairs == ()
 
 
-def test_reasons_are_counted_up_to_the_last_example(lm):
-    texts = ["cat", "dog", "the [MASK]", *(f"the cat sat on {w}" for w in ("a mat", "mat", "."))]
-    corpus = [Sentence(str(place), text) for place, text in enumerate(texts)]
-    found = examples(lm, corpus, mask="contiguous", limit=9)
-    assert len(found.pairs) == 3
-    assert found.refused == {"too short": 2, "holds a mask token": 1}
-    until = examples(lm, corpus, mask="contiguous", limit=1)
-    assert until.pairs == found.pairs[:1]
-    assert sum(until.refused.values()) <= 3
-
-
-def test_the_longest_text_that_fits_is_taken(lm):
-    # 24 positions, two of them special
-    fits, beyond = Sentence("a", "cat " * 22), Sentence("b", "cat " * 23)
-    found = examples(lm, [fits, beyond], mask="random", limit=2)
-    assert [pair.sentence_id for pair in found.pairs] == ["a"]
-    assert found.refused == {"too long": 1}
-
-
 def test_neighbours_are_never_across_a_special_token(lm):
     split = [Sentence("x", "the cat [SEP] sat on")]
     for seed in range(30):
@@ -132,17 +101,6 @@ def test_neighbours_are_never_across_a_special_token(lm):
     alone = examples(lm, [Sentence("x", "cat [SEP] sat")], mask="contiguous", limit=1)
     assert alone.refused == {"too short": 1}
     assert examples(lm, [Sentence("x", "cat [SEP] sat")], mask="random", limit=1).pairs
-
-
-def test_unknown_words_may_be_masked(lm):
-    (pair,) = examples(lm, [Sentence("x", "zebra zebu")], mask="random", limit=1).pairs
-    assert pair.cloze.positions == (1, 2)
-
-
-def test_a_tokenizer_that_fails_on_a_word_refuses_its_sentence(lm):
-    failing = unmask.LanguageModel(lm.model, without_unknown())
-    found = examples(failing, [Sentence("x", "zebra")], mask="random", limit=1)
-    assert found.refused == {"not tokenizable": 1}
 
 
 def test_a_model_of_another_tokenizer_is_an_error_and_not_a_refusal():

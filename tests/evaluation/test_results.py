@@ -10,14 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from drawn_once import drawing_once
 
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.reporting import report as report_of
 from unmask.evaluation.run import read_run
-from unmask.resampling import Estimate, Resampling
+from unmask.resampling import Resampling
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
@@ -55,13 +54,6 @@ def test_the_page_of_sketches_is_made_of_its_rows() -> None:
     assert marked_page.stale(marked_page.made(page, *given)) == []
 
 
-def test_enough_examples_were_measured() -> None:
-    measured = rows("better-joints.jsonl")
-    for mask in ("contiguous", "random"):
-        ids = [row["id"] for row in measured if row["mask"] == mask]
-        assert len(ids) == len(set(ids)) >= 100
-
-
 def test_tables_of_benchmarks_are_made_of_what_they_printed() -> None:
     assert marked_page.stale(marked_page.made(pages.PAGE, {}, pages.tables())) == []
 
@@ -86,9 +78,7 @@ def test_the_page_of_benchmarks_has_the_numbers_of_its_tables() -> None:
 
 TABLE1 = RESULTS / "table1-caption-bert"
 # the same for anyone with a clone; dev pairs exact, test pairs sketched
-OURS = RESULTS / "table1-tiny-english"
 # at BERT's vocabulary
-BERTS = RESULTS / "table1-english-distil"
 # every model that was measured
 MODELS = sorted(RESULTS.glob("table1-*/"))
 
@@ -151,12 +141,6 @@ def _differences(lines: list[str]) -> Iterator[tuple[tuple[str, ...], str]]:
             yield (*run, blanks, name.removeprefix("| ")), gap
 
 
-def test_ranks_that_are_equal_are_shared() -> None:
-    values = np.array([3.0, 1.0, 3.0, 2.0])
-    assert beyond_the_paper._ranks(values).tolist() == [2.5, 0.0, 2.5, 1.0]
-    assert beyond_the_paper._spearman(values, -values) == pytest.approx(-1)
-
-
 @pytest.mark.slow
 def test_the_models_side_by_side_are_made_of_their_rows() -> None:
     every = side_by_side.read([*MODELS, *sorted(RESULTS.glob("other-languages/*/"))])
@@ -207,20 +191,6 @@ def test_a_prediction_is_read_from_what_a_dry_run_printed() -> None:
         side_by_side.predicted("nothing")
 
 
-def test_a_few_pairs_decide_nothing() -> None:
-    clear = Estimate(-0.5, 0.01, -0.52, -0.48)
-    assert table1_here_report.verdict(clear, 20, at_times=False).startswith("agrees -0.500")
-    assert table1_here_report.verdict(clear, 19, at_times=False) == "19 pairs are too few: -0.500"
-    assert beyond_the_paper.interval(clear, 19) == "-0.500"
-    assert beyond_the_paper.interval(clear).startswith("**-0.500 [")
-
-
-def test_what_a_run_lacks_is_one_line() -> None:
-    run = read_run(OURS / "snli")
-    with pytest.raises(UnmaskError, match="lacks rows of ag"):
-        beyond_the_paper.by_mask(run, ["ag", "mlm"])
-
-
 def test_the_figure_of_table_1_has_its_numbers_in_words() -> None:
     page = TABLE1_PAGE.read_text(encoding="utf-8")
     ((alt, name),) = re.findall(r"!\[([^\n]+)\]\(table1-caption-bert/figures/([^)]+)\)", page)
@@ -242,31 +212,6 @@ def test_the_differences_by_token_distance_are_those_of_the_rows() -> None:
     for one, other in zip(drawn, again, strict=True):
         assert one["pairwise_nll"].value == pytest.approx(other["pairwise_nll"].value)
         assert one["unary_nll"].value == pytest.approx(other["unary_nll"].value)
-
-
-@pytest.mark.slow
-def test_enough_of_table_1_was_measured() -> None:
-    snli, xsum = (read_run(TABLE1 / name) for name in ("snli", "xsum"))
-    assert snli.missing == 0
-    for mask in ("contiguous", "random"):
-        ids = {row.example_id for row in snli.rows if row.mask == mask}
-        assert len(ids) >= 250
-    assert len({row.example_id for row in xsum.rows}) >= 100
-    for run in (snli, xsum):
-        assert not run.damaged
-        assert not any(row.failed for row in run.rows)
-        assert all(row.converged for row in run.rows if row.converged is not None)
-
-
-@pytest.mark.parametrize(("folder", "least"), [(OURS, (70, 250, 250)), (BERTS, (2, 160, 20))])
-def test_enough_was_measured_with_models_of_our_own(folder: Path, least: tuple[int, ...]) -> None:
-    for name, count in zip(("snli-dev", "snli", "xsum"), least, strict=True):
-        run = read_run(folder / name)
-        assert not run.damaged
-        assert not any(row.failed for row in run.rows)
-        assert {row.sketched for row in run.rows} == {name != "snli-dev"}
-        for mask in ("contiguous", "random"):
-            assert len({row.example_id for row in run.rows if row.mask == mask}) >= count
 
 
 @pytest.mark.slow

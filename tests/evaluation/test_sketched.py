@@ -1,7 +1,6 @@
 """`unmask evaluate` without --exact: estimates beside exact result rows, and how they are kept."""
 
 import math
-import re
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -19,12 +18,9 @@ from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.reports.summary import differences, summarise
-from unmask.evaluation.request import EvaluationRequest
 from unmask.evaluation.rows import LabelledMethod, ResultRow
 from unmask.evaluation.run import read_run
-from unmask.jobs.model_source import ModelSource
 from unmask.queries.sketched import sketchable
-from unmask.records.corpora import CorpusSpec
 from unmask.resampling import Estimate
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -97,14 +93,6 @@ def test_divergences_at_the_gold_contexts_agree_and_others_are_left_out(measured
         )
         assert estimate == pytest.approx(exact, rel=0.1), name
     assert all(estimate.all_kl is None for estimate, _ in measured)
-
-
-@pytest.mark.slow
-def test_they_are_never_averaged_with_exact_rows(measured) -> None:
-    assert {estimate.support for estimate, _ in measured} == {"vocabulary (sketch)"}
-    assert {exact.support for _, exact in measured} == {"vocabulary"}
-    rows = [row for pair in measured for row in pair]
-    assert len(summarise(rows)) == 2 * len(sketchable())
 
 
 @pytest.mark.real
@@ -227,22 +215,3 @@ def test_what_does_not_go_with_a_sketch_is_said_in_one_line(run) -> None:
         assert (code, out) == (2, ""), arguments
         assert said in err
         assert err.count("\n") == 1
-
-
-@pytest.mark.slow
-def test_the_cost_is_that_of_the_sketch(run) -> None:
-    code, out, _ = run("--precision", "0.1", "--method", "mlm", "--dry-run")
-    assert code == 0
-    assert re.fullmatch(r"mlm: at most [\d,]+ forward passes for 4 examples.*\n", out)
-    assert run("--precision", "0.1", "--dry-run")[1].startswith(", ".join(sketchable()) + ": at")
-
-
-def test_in_python_all_are_those_that_a_sketch_does_for(model: str, tmp_path: Path) -> None:
-    corpus = tmp_path / "cats.txt"
-    corpus.write_text("the cat sat on a dog\n")
-    request = EvaluationRequest(
-        corpus=CorpusSpec(str(corpus)), model=ModelSource(place=model), seed=1, support=Sketch()
-    )
-    draft = request.job().kind
-    assert [one.method for one in draft.constructions] == sketchable()
-    assert draft.sketch == Sketch(seed=1)

@@ -23,11 +23,9 @@ from syntactic_distances import (
     Parse,
     ParsedWord,
     Parser,
-    spacy_parser,
     syntactic,
     syntactic_distances,
     tree_distance,
-    word_of,
 )
 
 # "The small dog barked loudly. It ran", heads by hand: two trees
@@ -95,21 +93,6 @@ def test_a_distance_counts_edges(words: list[ParsedWord], data: st.DataObject) -
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "distance"),
-    [
-        ("bar", "ked", 0),
-        ("d", "g", 0),
-        ("dog", "barked", 1),
-        ("The", "small", 2),
-        ("The", "loud", 3),
-        ("small", ".", 3),
-    ],
-)
-def test_blanks_within_a_word_and_between_words(one: str, other: str, distance: int) -> None:
-    assert distances(a_row(spans=spans(one, other))) == ({"s0000/random": distance}, {})
-
-
-@pytest.mark.parametrize(
     ("given", "why"),
     [
         (spans("dog", "ran"), TWO_SENTENCES),
@@ -124,44 +107,6 @@ def test_what_has_no_distance_is_counted_apart(given: object, why: str) -> None:
     assert distances(a_row(spans=given)) == ({}, {why: 1})
 
 
-def test_a_blank_belongs_to_the_word_that_has_most_of_it() -> None:
-    assert word_of((12, 20), PARSE) == 3  # 1 character of "dog", 6 of "barked"
-    assert word_of((8, 11), PARSE) == 1  # 1 of "small", 1 of "dog": the first
-    assert word_of((26, 28), PARSE) == 4  # "y" and "."
-    assert word_of((0, 35), PARSE) == 3
-    assert word_of((13, 14), PARSE) is None
-    assert word_of((0, 3), []) is None
-
-
-def test_an_example_counts_once_and_a_text_is_parsed_once() -> None:
-    seen: list[str] = []
-
-    def parse(texts: Iterable[str]) -> Iterator[Parse]:
-        for one in texts:
-            seen.append(one)
-            yield PARSE
-
-    rows = [
-        a_row(place, construction=name, spans=spans("The", "dog"), sentence_id="same")
-        for name in ("mlm", "ag")
-        for place in range(3)
-    ]
-    rows.append(a_row(3, spans=None, sentence_id="same"))
-    rows.append(a_row(3, spans=None, sentence_id="same", construction="ag", reason="broken"))
-    found, apart = distances(*rows, parse=parse)
-    assert found == {f"s{place:04}/random": 1 for place in range(3)}
-    assert apart == {NO_OFFSETS: 1}
-    assert seen == [TEXT]
-
-
-def test_texts_must_be_those_that_were_masked() -> None:
-    row = a_row(spans=((0, 3), (4, 9)))
-    with pytest.raises(UnmaskError, match=r"no text of the sentence 's0000'.*corpus 'snli'"):
-        syntactic_distances([row], {"s0001": TEXT}, by_hand)
-    with pytest.raises(UnmaskError, match="up to character 9, but the text of 's0000' has 8"):
-        syntactic_distances([row], {"s0000": TEXT[:8]}, by_hand)
-
-
 def test_models_with_other_blanks_are_not_mixed() -> None:
     rows = [
         a_row(spans=spans("The", "dog")),
@@ -173,41 +118,3 @@ def test_models_with_other_blanks_are_not_mixed() -> None:
     assert [row.token_distance for run in in_edges for row in run.rows] == [1, 3]
     with pytest.raises(UnmaskError, match="none of the corpora is 'c' as it was measured"):
         syntactic(runs, {}, by_hand)
-
-
-def test_examples_without_a_distance_are_noted() -> None:
-    run = a_run(a_plan(), [a_row(spans=None)])
-    (without,), note = syntactic([run], {DIGEST: {"s0000": TEXT}}, by_hand)
-    assert without.rows == ()
-    assert note.endswith(" Examples left out: 1 the tokenizer keeps no offsets.")
-
-
-@pytest.fixture(scope="module")
-def parse() -> Parser:
-    return spacy_parser()
-
-
-@pytest.mark.slow
-def test_spacy_parses_a_sentence(parse: Parser) -> None:
-    (words,) = parse([TEXT])
-    assert [word[:2] for word in words] == ENDS
-    assert tree_distance(words, 0, 2) == tree_distance(words, 2, 3) == 1
-    assert tree_distance(words, 3, 7) is None
-
-
-@pytest.mark.slow
-def test_white_space_is_no_word(parse: Parser) -> None:
-    # characters beyond the first plane count once
-    given = "A  dog \n\n 🎲 runs"
-    (words,) = parse([given])
-    found = {given[word.start : word.end] for word in words}
-    assert found == {"A", "dog", "🎲", "runs", ""}
-    assert word_of((1, 3), words) is None
-    assert words[word_of((0, 6), words) or 0][:2] == (3, 6)
-
-
-@pytest.mark.parametrize("model", ["xx_none", "", "no/such; folder"])
-def test_a_model_that_is_not_there_is_one_sentence(model: str) -> None:
-    with pytest.raises(UnmaskError, match=r"spacy download en_core_web_sm$") as caught:
-        spacy_parser(model)
-    assert "\n" not in str(caught.value)

@@ -105,9 +105,9 @@ def test_a_kind_is_one_file(model, tmp_path, monkeypatch, capsys) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(type(kind), "run", interrupted)
             with pytest.raises(KeyboardInterrupt):
-                many.run(chosen, kind, rows)
+                many.run(chosen, kind, rows, many.output_of(chosen))
             ran.clear()
-            assert many.run(chosen, kind, rows) == 0
+            assert many.run(chosen, kind, rows, many.output_of(chosen)) == 0
         assert ran == [["a dog sat"]]
         assert "2 of 3 texts counted; the others have a reason" in capsys.readouterr().err
         place = tmp_path / name

@@ -9,7 +9,9 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
+from typing import NoReturn
 
 from unmask import __version__
 from unmask.cli import (
@@ -47,23 +49,23 @@ _COMMANDS: dict[str, type[Command]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    warnings.showwarning = _warn_once()
-    _escape_what_stdout_cannot_encode()
+    warnings.showwarning = partial(_warn, set())
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # tokens of scripts that the terminal's encoding lacks are escaped, instead of failing
+        sys.stdout.reconfigure(errors="backslashreplace")
     words = sys.argv[1:] if arguments is None else arguments
     parser = _parser(words[0] if words else "")
     if not words:
         parser.print_help()
         return 0
-    if words[0] not in _COMMANDS and not words[0].startswith("-"):
-        near = difflib.get_close_matches(words[0], _COMMANDS, n=1)
-        hint = f"did you mean {quoted(near[0])}? Commands" if near else "commands"
-        options.say(f"no command {quoted(words[0])}; {hint}: {', '.join(_COMMANDS)}")
-        return 2
-    namespace, unknown = parser.parse_known_args(words)
-    if unknown:
-        options.say(_hint(namespace.command, unknown[0]))
-        return 2
     try:
+        if words[0] not in _COMMANDS and not words[0].startswith("-"):
+            near = difflib.get_close_matches(words[0], _COMMANDS, n=1)
+            hint = f"did you mean {quoted(near[0])}? Commands" if near else "commands"
+            raise UnmaskError(f"no command {quoted(words[0])}; {hint}: {', '.join(_COMMANDS)}")
+        namespace, unknown = parser.parse_known_args(words)
+        if unknown:
+            raise UnmaskError(_hint(namespace.command, unknown[0]))
         code = value(_COMMANDS[namespace.command], vars(namespace)).run()
         if sys.stdout is not None:
             # here, where a closed pipe is caught below; at exit it would be a traceback
@@ -119,9 +121,17 @@ def _hint(command: str, unknown: str) -> str:
     return f"{command} has no option {quoted(name)}: {hint}"
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that rejects in one line, as commands do."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise for words that cannot be parsed."""
+        raise UnmaskError(f"{message}; see {self.prog} --help")
+
+
 def _parser(only: str | None = None) -> argparse.ArgumentParser:
     """The parser, with the options of every command or `only` of one: of the rest the summary."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="unmask",
         description="Explicit joint distributions over several blanks, from masked LMs.",
         allow_abbrev=False,
@@ -129,33 +139,20 @@ def _parser(only: str | None = None) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"unmask {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in _COMMANDS.items():
-        own_parser = commands.add_parser(
+        subparser = commands.add_parser(
             name,
             help=command.SUMMARY,
             description=command.DESCRIPTION,
             epilog=f"example: {command.EXAMPLE}",
             allow_abbrev=False,
         )
-        # beside the groups that commands add: construction, running, corpus
-        own_parser._optionals.title = "common"
         if only in (None, name):
-            add_options(own_parser, command)
+            add_options(subparser, declared(command))
     return parser
 
 
-def _escape_what_stdout_cannot_encode() -> None:
-    """Escape tokens of scripts that the terminal's encoding lacks, instead of failing."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _warn_once() -> Callable[..., None]:
+def _warn(sentences: set[str], message: Warning | str, *_: object, **__: object) -> None:
     """Say each sentence once: Python forgets what it showed when a library changes its filters."""
-    sentences: set[str] = set()
-
-    def warn(message: Warning | str, *_: object, **__: object) -> None:
-        if str(message) not in sentences:
-            sentences.add(str(message))
-            options.say(str(message))
-
-    return warn
+    if str(message) not in sentences:
+        sentences.add(str(message))
+        options.say(str(message))

@@ -1,26 +1,38 @@
 """Commands as values: a frozen dataclass each, whose fields are its options and arguments.
 
-From the fields come the parser, with it the page docs/reference/commands.md, and the value that a
-command line stands for. A field that is itself such a dataclass is a group of options: commands
-share it, each with defaults of its own. A field that is none of these is no option.
+A field becomes an `Option`, with the field's name, type and default. From options come the parser
+and the page docs/reference/commands.md; `value` turns what was typed into the command, and rejects
+what an option does not take. Commands inherit the options that they share.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from inspect import get_annotations
 from types import NoneType
 from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
+from unmask.errors import UnmaskError
+from unmask.printable import quoted
+
 Value = TypeVar("Value")
+_NUMBERS = {int: "a whole number", float: "a number"}
+# the titles of help in their order; each is over what fits a screen
+_TITLES = (
+    *(None, "input", "model", "blanks", "construction", "estimate", "pairs", "output", "running"),
+    *("folder of parts", "Ray"),
+)
+_ORDER = {title: number for number, title in enumerate(_TITLES)}
 
 
 @dataclass(frozen=True)
 class Option:
     """An option or argument; its name, type and default are those of its field.
 
-    `{default}` in the help is the default. An option stands in the group that it names, or in that
-    of its dataclass (`GROUP`), or among the common ones.
+    `{default}` in the help is the default. Help lists it in its `group`, by default the `GROUP` of
+    the class that declares it. What is typed is one of
+    the `choices`, if there are any, in any case; with `commas` it is several values. It is a value
+    of the field `into`, if that is a mapping of options by name.
     """
 
     help: str
@@ -29,24 +41,14 @@ class Option:
     group: str | None = None
     choices: tuple[object, ...] | None = None
     nargs: str | None = None
+    commas: bool = False
     is_positional: bool = False
     name: str = ""
+    flag: str = ""
     type: Any = str
+    is_list: bool = False
     default: Any = None
-
-    @property
-    def flag(self) -> str:
-        """Its name on a command line."""
-        return self.name if self.is_positional else f"--{self.name.replace('_', '-')}"
-
-    @property
-    def full_help(self) -> str:
-        """The help with the default in it."""
-        default = self.default
-        if isinstance(default, tuple):
-            default = ",".join(map(str, default))
-        text = f"{default:g}" if isinstance(default, float) else str(default)
-        return self.help.replace("{default}", text)
+    into: str | None = None
 
 
 class Command(Protocol):
@@ -70,15 +72,10 @@ def required(help: str, metavar: str | None = None, **rest: Any) -> Any:
     return field(metadata={"option": Option(help, metavar, **rest)})
 
 
-def argument(help: str, metavar: str, *, default: Any = MISSING) -> Any:
+def argument(help: str, metavar: str, *, default: Any = MISSING, **rest: Any) -> Any:
     """A field that is given by its place; with a default it may be left out."""
-    return field(default=default, metadata={"option": Option(help, metavar, is_positional=True)})
-
-
-def group(default: Value, *, without: tuple[str, ...] = ()) -> Value:
-    """A field that is a group of options; those `without` keep the group's default."""
-    made: Value = field(default=default, metadata={"without": without})
-    return made
+    made = Option(help, metavar, is_positional=True, **rest)
+    return field(default=default, metadata={"option": made})
 
 
 def declared_by(source: Callable[[], list[Option]]) -> Any:
@@ -86,72 +83,93 @@ def declared_by(source: Callable[[], list[Option]]) -> Any:
     return field(default_factory=dict, metadata={"source": source})
 
 
-def declared(command: type, defaults: object = None) -> Iterator[Option]:
-    """The options of a command and of its groups; `defaults` is a group's own value."""
-    title = getattr(command, "GROUP", None)
-    for member, hint in _fields(command):
-        if "without" in member.metadata:
-            inner = declared(hint, member.default)
-            options = [each for each in inner if each.name not in member.metadata["without"]]
-        elif "source" in member.metadata:
-            options = member.metadata["source"]()
-        else:
-            default = member.default if defaults is None else getattr(defaults, member.name)
-            named = {"name": member.name, "type": hint, "default": default}
-            options = [replace(member.metadata["option"], **named)]
-        for each in options:
-            yield replace(each, group=each.group or title)
+def declared(command: type) -> list[Option]:
+    """The options of a command, those that it inherits last."""
+    hints, members = get_type_hints(command), {member.name: member for member in fields(command)}
+    entries: list[Option] = []
+    for base in command.__mro__:
+        for name in get_annotations(base):
+            # the most derived class declares it
+            member = members.pop(name, None)
+            metadata, group = member.metadata if member else {}, base.__dict__.get("GROUP")
+            if "source" in metadata:
+                entries += (replace(each, group=group, into=name) for each in metadata["source"]())
+            elif member and "option" in metadata:
+                entry = metadata["option"]
+                how = {"name": name, "type": hints[name], "default": member.default}
+                entries.append(replace(entry, group=entry.group or group, **how))
+    for number, entry in enumerate(entries):
+        plain = next((kind for kind in get_args(entry.type) if kind is not NoneType), entry.type)
+        default = entry.default
+        if isinstance(default, tuple):
+            default = ",".join(map(str, default))
+        text = f"{default:g}" if isinstance(default, float) else str(default)
+        entries[number] = replace(
+            entry,
+            flag=entry.name if entry.is_positional else f"--{entry.name.replace('_', '-')}",
+            help=entry.help.replace("{default}", text),
+            type=plain,
+            is_list=get_origin(entry.type) is tuple,
+        )
+    return entries
 
 
-def value(command: type[Value], namespace: Mapping[str, Any], defaults: object = None) -> Value:
-    """The command that a namespace of its parser stands for."""
-    values: dict[str, object] = {}
-    for member, hint in _fields(command):
-        content = namespace.get(member.name)
-        if "without" in member.metadata:
-            defaulted = {name: getattr(member.default, name) for name in member.metadata["without"]}
-            content = value(hint, {**namespace, **defaulted}, member.default)
-        elif "source" in member.metadata:
-            names = [each.name for each in member.metadata["source"]()]
-            content = {name: namespace[name] for name in names if namespace.get(name) is not None}
-        elif content is None and member.default is not MISSING:
-            content = member.default if defaults is None else getattr(defaults, member.name)
-        values[member.name] = tuple(content) if isinstance(content, list) else content
-    return command(**values)
-
-
-def _fields(command: type) -> Iterator[tuple[Field[Any], Any]]:
-    hints = get_type_hints(command)
-    # those of a base class come last
-    names = dict.fromkeys(name for base in command.__mro__ for name in get_annotations(base))
-    by_name = {member.name: member for member in fields(command)}
-    every = (by_name[name] for name in names if name in by_name)
-    return ((member, hints[member.name]) for member in every if member.metadata)
-
-
-def add_options(parser: argparse.ArgumentParser, command: type) -> None:
-    """Add the options of a command to its parser, in the order of the fields."""
+def add_options(parser: argparse.ArgumentParser, entries: Iterable[Option]) -> None:
+    """Add options to the parser of a command; `value` reads what it parses."""
     groups: dict[str | None, argparse._ActionsContainer] = {None: parser}
-    for entry in declared(command):
+    usage = [parser.prog, "[OPTION ...]"]
+    for entry in sorted(entries, key=lambda entry: _ORDER.get(entry.group, len(_ORDER))):
         if entry.group not in groups:
             groups[entry.group] = parser.add_argument_group(entry.group)
-        is_list, is_optional = get_origin(entry.type) is tuple, entry.default is not MISSING
         # argparse would expand what follows a percent sign
-        how: dict[str, Any] = {"help": entry.full_help.replace("%", "%%")}
+        how: dict[str, Any] = {"help": entry.help.replace("%", "%%")}
+        is_optional = entry.default is not MISSING
         if entry.type is bool:
             how["action"] = "store_true"
         else:
-            kind = next((kind for kind in get_args(entry.type) if kind is not NoneType), entry.type)
-            # a list that is appended to would begin with the default
-            how |= {"type": kind, "default": entry.default if is_optional and not is_list else None}
-            how |= {"metavar": entry.metavar, "choices": entry.choices, "nargs": entry.nargs}
+            how |= {"metavar": entry.metavar, "nargs": entry.nargs}
         if entry.is_positional:
-            how["nargs"] = (
-                ("*" if is_optional else "+") if is_list else "?" if is_optional else None
-            )
+            many = "*" if is_optional else "+"
+            how["nargs"] = many if entry.is_list else "?" if is_optional else None
+            usage.append(f"[{entry.metavar}]" if is_optional else str(entry.metavar))
         elif not is_optional:
             how["required"] = True
-        if is_list and how["nargs"] is None:
+            usage.insert(1, f"{entry.short or entry.flag} {entry.metavar or entry.name.upper()}")
+        if entry.is_list and how["nargs"] is None:
             how["action"] = "append"
         short = [] if entry.short is None else [entry.short]
         groups[entry.group].add_argument(*short, entry.flag, **how)
+    # a line: every option is listed below it
+    parser.usage = " ".join(usage)
+
+
+def value(command: type[Value], typed: Mapping[str, Any]) -> Value:
+    """The command of what was typed, by option; raises where an option does not take it."""
+    values: dict[str, Any] = {}
+    for entry in declared(command):
+        content = typed.get(entry.name)
+        # a list without values is an argument that was left out
+        if content is None or content == []:
+            continue
+        if entry.type is not bool:
+            words = content if isinstance(content, list) else [content]
+            if entry.commas:
+                parts = (part.strip() for word in words for part in word.split(","))
+                words = [*dict.fromkeys(parts)]
+            if entry.choices is not None and entry.type is str:
+                words = [word.strip().lower().replace("_", "-") for word in words]
+            try:
+                content = tuple(map(entry.type, words))
+            except ValueError:
+                wrong = f"takes {_NUMBERS[entry.type]}, not {', '.join(map(quoted, words))}"
+                raise UnmaskError(f"{entry.flag} {wrong}") from None
+            for part in content:
+                if part not in (entry.choices or (part,)):
+                    allowed = ", ".join(map(str, entry.choices or ()))
+                    raise UnmaskError(f"{entry.flag} is one of {allowed}, not {quoted(part)}")
+            content = content if entry.is_list else content[0]
+        if entry.into is None:
+            values[entry.name] = content
+        else:
+            values.setdefault(entry.into, {})[entry.name] = content
+    return command(**values)

@@ -8,9 +8,9 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from unmask.cli import inputs, many, options
-from unmask.cli.command import argument, option
+from unmask.cli.command import option
 from unmask.errors import UnmaskError
-from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN
+from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN, model_name
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds import Counts
@@ -23,7 +23,7 @@ _CARD, _JSON, _PICTURE = "_card.md", "_card.json", "_card.png"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsistencyCommand(many.RowsCommand):
+class ConsistencyCommand(many.RowsCommand, options.TableOptions):
     """Contradictions of a model."""
 
     SUMMARY = "measure how far a model contradicts itself, and write a card"
@@ -38,16 +38,13 @@ class ConsistencyCommand(many.RowsCommand):
     )
     EXAMPLE = "unmask consistency -m bert-base-cased -o bert/"
 
-    input: tuple[str, ...] = argument(
-        f"{inputs.FILES}; anything else is one text (default: sentences of unmask)",
-        "INPUT",
-        default=(),
-    )
+    input: tuple[str, ...] = inputs.INPUT()
     text: tuple[str, ...] = inputs.TEXT()
     model: str = option(
         "masked language model: a name on the Hugging Face Hub, or a folder",
         short="-m",
         default="",
+        group="model",
     )
     compare: tuple[str, ...] = option(
         "folders that this command wrote, to show side by side", "FOLDER", default=(), nargs="+"
@@ -62,7 +59,7 @@ class ConsistencyCommand(many.RowsCommand):
         "run every token of the vocabulary for every pair of blanks", default=False
     )
     seed: int = options.SEED()
-    no_text: bool = option("leave out the texts, so the rows can be published", default=False)
+    no_text: bool = options.NO_TEXT()
     model_name: str | None = options.MODEL_NAME()
 
     def run(self) -> int:
@@ -71,22 +68,22 @@ class ConsistencyCommand(many.RowsCommand):
             return self._compare()
         if not self.model:
             raise UnmaskError("give a model with --model, or folders with --compare")
+        output = many.output_of(self, None)
         sentences = str(files("unmask.sequences.consistency") / "sentences.csv")
         source = inputs.read_input(self.input or (() if self.text else (sentences,)), self.text)
-        texts = many.open_rows(self, source, ["text"], "txt")
+        texts = many.open_rows(self, source)
         kind, rows = self._kind(source), list["Row"]()
 
         def conclude(counts: "Counts") -> int:
             from unmask.sequences.consistency.result import Consistency
 
-            if many.is_folder(self) and self.shard is None:
+            if output.keeps_parts and self.shard is None:
                 self._write_card()
             elif rows:
                 print(Consistency(rows, kind.options()))
             return many.concluded(self, kind, counts)
 
-        keep = rows.extend
-        return many.run(self, kind, texts, default_format=None, keep=keep, conclude=conclude)
+        return many.run(self, kind, texts, output, keep=rows.extend, conclude=conclude)
 
     def _kind(self, source: inputs.Input) -> "ConsistencyKind":
         from unmask.jobs.kinds.consistency import ConsistencyKind
@@ -98,9 +95,9 @@ class ConsistencyCommand(many.RowsCommand):
             exact=self.exact,
             corpus=", ".join(os.path.basename(file.rstrip("/")) or file for file in source.files),
             limit=self.limit,
-            model_name=self.model_name or options.model_name(self.model),
+            model_name=self.model_name or model_name(self.model),
             without_text=self.no_text,
-            settings=self.running.settings(progress=False),
+            settings=self.settings(progress=False),
         )
 
     def _compare(self) -> int:

@@ -4,10 +4,10 @@ import sys
 from dataclasses import dataclass
 
 from unmask.cli import inputs, many, options
-from unmask.cli.command import group, option
+from unmask.cli.command import option
 from unmask.names import DEFAULT_RULE, RULES
 from unmask.printable import printable
-from unmask.text.typed import support
+from unmask.text.typed import blank, support
 
 _UNITS = {name: rule.threshold for name, rule in RULES.items() if rule.threshold}
 _THRESHOLDS = ", ".join(f"{name}: {unit}" for name, unit in _UNITS.items())
@@ -32,7 +32,6 @@ class DecodeCommand(many.RowsCommand):
 
     input: tuple[str, ...] = inputs.INPUT()
     text: tuple[str, ...] = inputs.TEXT()
-    model: str = options.MODEL()
     blank: tuple[str, ...] = options.BLANK()
     rule: str | None = option(f"{', '.join(RULES)} (default: {DEFAULT_RULE})", "NAME")
     threshold: float | None = option(
@@ -54,33 +53,32 @@ class DecodeCommand(many.RowsCommand):
         "(default: tokens)",
         "NAME|TOKENS",
     )
-    running: options.Running = group(options.Running(), without=options.TABLES)
 
     def run(self) -> int:
         """Check all options, then fill one text or many."""
-        source = inputs.read_input(self.input, self.text)
+        source, output = inputs.read_input(self.input, self.text), many.output_of(self, "jsonl")
         is_one = many.is_one_text(self, source)
         from unmask.queries.decode.decoding import check_seed
         from unmask.queries.decode.rules import checked_rule
 
         checked_rule(self.rule, self.threshold, self.passes)
         check_seed(self.seed)
-        rows = many.open_rows(self, source, ["text"], "txt")
+        rows = many.open_rows(self, source)
         from unmask.jobs.kinds.decode import DecodeKind
 
         kind = DecodeKind(
-            blanks=[options.blank(text) for text in self.blank] or None,
+            blanks=[blank(text) for text in self.blank] or None,
             rule=self.rule,
             threshold=self.threshold,
             passes=self.passes,
             draw=self.draw,
             seed=self.seed,
             support="auto" if self.support is None else support(self.support),
-            settings=self.running.settings(progress=False if self.quiet else None),
+            settings=self.settings(progress=False if self.quiet else None),
         )
         if not is_one or self.dry_run:
-            return many.run(self, kind, rows, _TEXTS_AT_ONCE, default_format="jsonl")
-        lm = self.running.load(self.model)
+            return many.run(self, kind, rows, output, _TEXTS_AT_ONCE)
+        lm = self.source().load()
         ((fill,),) = kind.run(lm, [kind.item(lm, {"text": source.texts[0]})])
         if self.json:
             print(options.as_json(lm, **fill))

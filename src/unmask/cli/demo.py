@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 from unmask.cli import options
-from unmask.cli.command import group, option
+from unmask.cli.command import option
 from unmask.errors import UnmaskError
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoCommand:
+class DemoCommand(options.TableOptions):
     """A page in the browser about one model."""
 
     SUMMARY = "serve a web page that shows two separate guesses beside one joint"
@@ -21,18 +21,16 @@ class DemoCommand:
     )
     EXAMPLE = "unmask demo -m bert-base-cased --open"
 
-    model: str = options.MODEL()
     host: str = option("address to listen on (default: {default})", default="127.0.0.1")
     port: int | None = option("port to listen on (default: the first free one from 7860 on)")
     open: bool = option("open the page in a browser on this machine", default=False)
-    running: options.Running = group(options.Running())
 
     def run(self) -> int:
         """Load the model, serve the page, and wait for an interrupt."""
         if self.port is not None and not 1 <= self.port <= 65_535:
             raise UnmaskError(f"--port takes a number from 1 to 65535, not {self.port}")
-        settings = self.running.settings(progress=False)
-        lm = self.running.load(self.model)
+        settings = self.settings(progress=False)
+        lm = self.source().load()
         from unmask.demo import serve
 
         with serve(

@@ -5,19 +5,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unmask.cli import inputs, many, options
-from unmask.cli.command import group, option
+from unmask.cli.command import option
 from unmask.errors import UnmaskError
-from unmask.names import MEASURES
+from unmask.names import MEASURES, model_name
+from unmask.text.typed import blank
+from unmask.text.typed import support as support_of
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.dependence import DependenceKind
     from unmask.language_model import LanguageModel
     from unmask.queries.dependence.dependence_map import DependenceMap
-    from unmask.queries.dependence.question import MapQuestion
 
 _MEASURE = next(iter(MEASURES))
-# fewer forward passes are over sooner than their time would be measured
-_FEW_PASSES = 512
 # of a pipe, so that short texts share forward passes and long ones are written soon
 _TEXTS_AT_ONCE = 8
 
@@ -44,7 +43,6 @@ class DependenceCommand(many.RowsCommand):
 
     input: tuple[str, ...] = inputs.INPUT()
     text: tuple[str, ...] = inputs.TEXT()
-    model: str = options.MODEL()
     measure: str = option(f"{', '.join(MEASURES)} (default: {{default}})", "NAME", default=_MEASURE)
     samples: int = option(
         "tokens tried at each place; a support with no more is exact (default: {default})",
@@ -76,32 +74,28 @@ class DependenceCommand(many.RowsCommand):
     top: int = options.TOP()
     seed: int = options.SEED()
     figure: str | None = options.FIGURE()
-    running: options.Running = group(options.Running(), without=options.TABLES)
 
     def run(self) -> int:
         """Check all options and files, load the model, then map one text or many."""
-        source = inputs.read_input(self.input, self.text)
-        rows = many.open_rows(self, source, ["text"], "txt")
+        source, output = inputs.read_input(self.input, self.text), many.output_of(self)
         is_one = many.is_one_text(self, source)
-        kind = self._kind()
         if self.top < 1:
             raise UnmaskError(f"--top takes a number of pairs from 1, not {self.top}")
         if self.figure is not None:
             if not is_one:
                 raise UnmaskError("--figure is of one text; give one, and leave out --output")
             options.check_figure(self.figure)
-        if not is_one:
-            return many.run(self, kind, rows, _TEXTS_AT_ONCE)
-        lm = self.running.load(self.model)
+        rows = many.open_rows(self, source)
+        kind = self._kind()
+        if not is_one or self.dry_run:
+            return many.run(self, kind, rows, output, _TEXTS_AT_ONCE)
+        lm = self.source().load()
         question = kind.item(lm, {"text": source.texts[0]})
         if self.figure is not None and self.tree:
             from unmask.plots.dependence import check_arcs
 
             check_arcs(len(question.places))
-        if self.dry_run or not self.quiet:
-            print(_cost(kind, lm, question), file=sys.stdout if self.dry_run else sys.stderr)
-        if not self.dry_run:
-            self._print(lm, next(iter(kind.maps(lm, [question]))))
+        self._print(lm, next(iter(kind.maps(lm, [question]))))
         return 0
 
     def _kind(self) -> "DependenceKind":
@@ -110,7 +104,7 @@ class DependenceCommand(many.RowsCommand):
 
         name = self.input[0] if self.input else ""
         is_fasta = "fasta" in (self.input_format, format_by_name(name))
-        support = options.support(self.support or ("amino-acids" if is_fasta else "vocabulary"))
+        support = support_of(self.support or ("amino-acids" if is_fasta else "vocabulary"))
         return DependenceKind(
             measure=self.measure,
             samples=self.samples,
@@ -119,9 +113,9 @@ class DependenceCommand(many.RowsCommand):
             support=support if isinstance(support, str) else tuple(support),
             corrected=self.apc,
             tree=self.tree,
-            places=tuple(map(options.blank, self.places)) or None,
-            model_name=options.model_name(self.model),
-            settings=self.running.settings(progress=False if self.quiet else None),
+            places=tuple(map(blank, self.places)) or None,
+            model_name=model_name(self.model),
+            settings=self.settings(progress=False if self.quiet else None),
         )
 
     def _print(self, lm: "LanguageModel", result: "DependenceMap") -> None:
@@ -159,16 +153,3 @@ class DependenceCommand(many.RowsCommand):
             f"{result.forward_passes:,} forward passes",
             file=sys.stderr,
         )
-
-
-def _cost(kind: "DependenceKind", lm: "LanguageModel", question: "MapQuestion") -> str:
-    """The cost of a map, timed where that is worth it."""
-    from unmask.queries.cost import Cost, measured
-    from unmask.text.cloze import Cloze
-
-    passes, tokens, at_most = kind.work(lm, question)
-    cost = Cost(passes, tokens, 0, at_most=at_most)
-    if passes > _FEW_PASSES:
-        cloze = Cloze("", (lm.model.mask_id,) * tokens, (tokens // 2,))
-        cost = measured(lm.model, cloze, cost, kind.settings)
-    return f"{kind.title}: {cost}"

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import inputs, many, options, show
-from unmask.cli.command import declared_by, group, option
+from unmask.cli.command import declared_by, option
 from unmask.errors import SupportError, UnmaskError
-from unmask.text.typed import piece_prior
+from unmask.text.typed import blank, piece_prior
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.fill import FillKind
@@ -24,18 +24,25 @@ _RANK_WORDS = "rank words of any number of pieces with --targets"
 _DEFAULT = "log-pool; orders for --targets, or if there are too many blanks for tables"
 
 
+_blanks = partial(option, group=options.BLANKS, default=())
+
+
 @dataclass(frozen=True, kw_only=True)
-class _Methods(options.Methods):
+class _Methods(options.MethodOptions):
     """Constructions by default as the text needs them, and all of their options."""
 
+    GROUP = options.CONSTRUCTION
+
     method: tuple[str, ...] = option(
-        options.METHOD.replace("{default}", _DEFAULT), "NAME", default=()
+        options.METHOD.replace("{default}", _DEFAULT), "NAME", default=(), commas=True
     )
-    options: Mapping[str, object] = declared_by(partial(options.method_options_of, in_fill=True))
+    construction_options: Mapping[str, object] = declared_by(
+        partial(options.method_options, in_fill=True)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class FillCommand(many.RowsCommand):
+class FillCommand(many.RowsCommand, options.TableOptions, _Methods, options.Estimation):
     """The likeliest joint fills of a text, or of many."""
 
     SUMMARY = "rank what fills the blanks of a text together"
@@ -53,64 +60,56 @@ class FillCommand(many.RowsCommand):
 
     input: tuple[str, ...] = inputs.INPUT()
     text: tuple[str, ...] = inputs.TEXT()
-    model: str = options.MODEL()
     blank: tuple[str, ...] = options.BLANK()
     top: int = options.TOP()
     figure: str | None = options.FIGURE()
-    methods: _Methods = group(_Methods())
-    support: tuple[str, ...] = option(
+    support: tuple[str, ...] = _blanks(
         f"tokens that a blank may hold: {options.NAMED}, a number of candidates that the model "
-        "proposes, tokens separated by commas, such as man,woman (a single token ends with a "
-        "comma), or auto: the whole vocabulary for one or two blanks, otherwise as many "
-        "candidates as a few thousand forward passes allow. For each blank its own: 0=man,woman "
-        "and 1=20, counting blanks from 0 (default: auto)",
+        "proposes, tokens with commas: man,woman (a single one as man,), or auto: the vocabulary "
+        "for one or two blanks, otherwise as many candidates as a few thousand forward passes "
+        "allow. For one blank, counted from 0: 1=man,woman (default: auto)",
         "[BLANK=]CANDIDATES",
-        default=(),
-        group="construction",
     )
-    estimation: options.Estimation = group(options.Estimation())
-    targets: tuple[str, ...] = option(
-        "rank only these words, separated by commas; a word of several pieces has the probability "
-        'of all its pieces together. For each blank its own: 0=man,woman and 1="New York,Paris"; '
-        "a blank without words ranges over tokens that the model proposes",
+    targets: tuple[str, ...] = _blanks(
+        "rank only these words, with commas; a word of several pieces has the probability of all "
+        'its pieces. For one blank: 1="New York,Paris"; a blank without words ranges over tokens '
+        "that the model proposes",
         "[BLANK=]WORDS",
-        default=(),
-        group="construction",
     )
-    piece_prior: str | None = option(
+    piece_prior: str | None = _blanks(
         "probability of each number of pieces, such as 1=0.8,2=0.2; required to rank words with "
         "different numbers of pieces",
         "uniform|N=P,...",
-        group="construction",
+        default=None,
     )
 
     def run(self) -> int:
         """Check all options, then fill one text or many lines."""
-        source = inputs.read_input(self.input, self.text)
+        source, output = inputs.read_input(self.input, self.text), many.output_of(self, "jsonl")
         is_one = many.is_one_text(self, source)
         self._check(is_one)
-        rows = many.open_rows(self, source, ["text"], "txt")
+        rows = many.open_rows(self, source)
         from unmask.jobs.kinds.fill import FillKind
         from unmask.text.pieces import one_blank_for_each
 
         default = "orders" if self.targets else "log-pool"
-        names = self.methods.names(default, every=["all"])
+        names = options.methods(self.method or (default,), ["all"])
         kind = FillKind(
-            blanks=[options.blank(text) for text in self.blank] or None,
-            method=names if self.methods.method else None,
-            support=self.estimation.support(self.support),
+            blanks=[blank(text) for text in self.blank] or None,
+            method=names if self.method else None,
+            support=self.axes(self.support, self.seed),
             targets=options.by_blank(self.targets, "--targets", _words) if self.targets else None,
             piece_prior=(
                 None if self.piece_prior is None else piece_prior(self.piece_prior, "--piece-prior")
             ),
-            how=self.methods.given(names),
+            how=self.given(names),
             top=self.top,
-            settings=self.running.settings(progress=False if self.quiet else None),
+            settings=self.settings(progress=False if self.quiet else None),
         )
         if not is_one:
             # a text may take seconds: each is written when it is done
-            return many.run(self, kind, rows, default_format="jsonl")
-        lm = self.running.load(self.model)
+            return many.run(self, kind, rows, output)
+        lm = self.source().load()
         cloze = lm.cloze(source.texts[0], blanks=kind.blanks)
         if kind.targets is not None:
             announced = replace(kind.settings, announce=not self.quiet)
@@ -136,7 +135,7 @@ class FillCommand(many.RowsCommand):
             "settings": kind.settings,
             "options": {name: values for name, values in kind.how.items() if values},
         }
-        pivot: Any = self.methods.options.get("pivot")
+        pivot: Any = self.construction_options.get("pivot")
         if pivot is not None and isinstance(support, str | list):
             # raises on an unknown pivot before the model runs
             lm.support("vocabulary" if support == "auto" else support).index(pivot)
@@ -177,7 +176,7 @@ class FillCommand(many.RowsCommand):
             options.say("without --exact the same is estimated from at most 2,000 forward passes")
 
     def _fill_words(self, lm: "LanguageModel", cloze: "Cloze", kind: "FillKind") -> None:
-        methods = self.methods.names("orders")
+        methods = options.methods(self.method or ("orders",))
         if self.dry_run:
             print(f"{', '.join(methods)}: the cost of words is not known before they are ranked")
             return
@@ -207,7 +206,7 @@ class FillCommand(many.RowsCommand):
         from unmask.queries.joints import default_method, default_methods
 
         every = default_methods(blanks, support)
-        return self.methods.names(default_method(blanks, support), every=every)
+        return options.methods(self.method or (default_method(blanks, support),), every)
 
 
 def _words(text: str) -> list[str]:

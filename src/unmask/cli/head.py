@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from unmask.cli import options
-from unmask.cli.command import argument, group, option
+from unmask.cli.command import argument, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadCommand:
+class HeadCommand(options.RunningOptions, options.CorpusOptions):
     """A dependence head, trained and put where the model's commands look for it."""
 
     SUMMARY = "train a head that predicts which blanks depend on each other"
@@ -33,8 +33,6 @@ class HeadCommand:
     )
     seed: int = options.SEED()
     quiet: bool = options.QUIET()
-    reading: options.CorpusOptions = group(options.CorpusOptions())
-    running: options.Running = group(options.Running(), without=options.TABLES)
 
     def run(self) -> int:
         """Read the corpora, load the model, train and save."""
@@ -42,15 +40,15 @@ class HeadCommand:
         from unmask.queries.decode.head import DependenceHead, place_of
         from unmask.records.corpora import read_corpus
 
-        corpora = [read_corpus(self.reading.spec(place)) for place in self.corpus]
-        lm = self.running.load(self.model)
+        corpora = [read_corpus(self.spec(place)) for place in self.corpus]
+        lm = self.source().load()
         head = DependenceHead.train(
             lm,
             [sentence.text for corpus in corpora for sentence in corpus.sentences],
             sentences=self.sentences,
             attention=not self.without_attention,
             seed=self.seed,
-            settings=self.running.settings(progress=False if self.quiet else None),
+            settings=self.settings(progress=False if self.quiet else None),
         )
         place = place_of(lm.name)
         head.save(place)

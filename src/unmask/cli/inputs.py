@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from unmask.cli import options
 from unmask.cli.command import argument, option
 from unmask.errors import CorpusError, UnmaskError
 from unmask.printable import quoted
@@ -15,10 +16,14 @@ FILES = (
     ".fasta; also .gz and .zst), several files, a pattern in quotation marks, a folder, a URL "
     "(s3://, gs://, hf://), or - for standard input"
 )
-INPUT = partial(argument, f"{FILES}; anything else is one text", "INPUT", default=())
-INPUT_FILES = partial(argument, FILES, "INPUT", default=())
+_input = partial(argument, metavar="INPUT", default=(), group=options.INPUT)
+INPUT = partial(_input, f"{FILES}; anything else is one text")
+INPUT_FILES = partial(_input, FILES)
 TEXT = partial(
-    option, "a text, also one that looks like a file; repeat the option for several", default=()
+    option,
+    "a text, also one that looks like a file; repeat the option for several",
+    default=(),
+    group=options.INPUT,
 )
 
 
@@ -29,27 +34,13 @@ class Input(NamedTuple):
     texts: tuple[str, ...]
 
 
-def is_file(given: str) -> bool:
-    """True if an INPUT names files; anything else is a text.
+def read_input(given: Sequence[str], texts: Sequence[str] = (), instead: str = "") -> Input:
+    """The files or texts of a command; `instead` is what to do where a text makes no sense.
 
     Files are what exists, what ends like a file, and without a space also URLs, what has a slash,
     and a pattern that files match: texts have question marks and brackets too.
     """
     from unmask.records.files import format_by_name
-    from unmask.records.places import is_url
-
-    path = os.path.expanduser(given)
-    if given == "-" or (given and os.path.exists(path)):
-        return True
-    if "." in given and format_by_name(given) is not None:
-        return True
-    if any(map(str.isspace, given)):
-        return False
-    return is_url(given) or "/" in given or os.sep in given or bool(glob.glob(path))
-
-
-def read_input(given: Sequence[str], texts: Sequence[str] = (), instead: str = "") -> Input:
-    """The files or texts of a command; `instead` is what to do where a text makes no sense."""
     from unmask.records.places import is_pattern, is_url, shown
 
     if bool(given) == bool(texts):
@@ -57,7 +48,18 @@ def read_input(given: Sequence[str], texts: Sequence[str] = (), instead: str = "
             raise UnmaskError("INPUT and --text exclude each other; give one of them")
         text = "" if instead else ", or a text"
         raise UnmaskError(f"give INPUT: a file, or - for standard input{text}")
-    plain = [value for value in given if not is_file(value)]
+    plain, missing = list[str](), list[str]()
+    for value in given:
+        path, is_word = os.path.expanduser(value), not any(map(str.isspace, value))
+        exists = value == "-" or (value != "" and os.path.exists(path))
+        if exists or (is_word and (is_url(value) or glob.glob(path))):
+            continue
+        is_named = "." in value and format_by_name(value) is not None
+        if not is_named and not (is_word and ("/" in value or os.sep in value)):
+            plain.append(value)
+        elif not is_pattern(value):
+            # a folder or a pattern without files is noticed where they are read
+            missing.append(path)
     if plain and instead:
         raise CorpusError(f"{quoted(plain[0], limit=150)} is not a file; {instead}")
     if plain and len(given) > 1:
@@ -65,17 +67,7 @@ def read_input(given: Sequence[str], texts: Sequence[str] = (), instead: str = "
             f"{quoted(plain[0], limit=150)} is not a file, and a text is given alone: put it in "
             "quotation marks, or give --text TEXT for each of several"
         )
-    for value in given:
-        # a folder or a pattern without files is noticed where they are read
-        path = os.path.expanduser(value)
-        if (
-            value in plain
-            or value == "-"
-            or is_url(value)
-            or is_pattern(value)
-            or os.path.exists(path)
-        ):
-            continue
+    for path in missing:
         text = "" if instead else "; a text that looks like a file is given with --text"
         raise CorpusError(f"there is no file {shown(path)}{text}")
     return Input((), tuple(plain)) if plain else Input(tuple(given), tuple(texts))

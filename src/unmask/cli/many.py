@@ -1,25 +1,37 @@
-"""Commands over many rows: the rows of files through a kind of job, into a folder or a file."""
+"""Commands over many rows: the rows of an input through a kind of job, into a folder or a file.
+
+what was typed -> command.value:  a command, or one line that says what an option takes
+               -> its run:        files or texts (`inputs`), rows (`open_rows`), and a `Kind`,
+                                  which says what is done with a row; nothing is loaded yet
+               -> run:            the model, and the `Job`; a cluster is joined first
+               -> do:             what it costs; or rows to stdout; or parts in a folder, which
+                                  are merged if a file is wanted
+               -> conclude:       what the counters say, and the exit code
+"""
 
 import os
+import re
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
-from unmask.cli import cluster, options
-from unmask.cli.command import group, option
+from unmask.cli import options
+from unmask.cli.command import option
 from unmask.cli.inputs import Input
 from unmask.durable import explained, remove_unfinished
-from unmask.errors import UnmaskError
-from unmask.names import OUTPUT_FORMATS
+from unmask.errors import CorpusError, UnmaskError
+from unmask.names import OUTPUT_FORMATS, model_name
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds import Counts, Kind
+    from unmask.jobs.model_source import ModelSource
     from unmask.jobs.ray_workers import RayWorkers
     from unmask.jobs.running import Job
     from unmask.records.files import InputRows
@@ -28,45 +40,87 @@ if TYPE_CHECKING:
     Keep = Callable[[list[Row]], object]
     Conclude = Callable[[Counts], int]
 
-# options that commands over rows share, each a field
-PREFIX = partial(option, "prefix for the names of new columns (default: none)", default="")
+_parts, _ray = partial(option, group="folder of parts"), partial(option, group="Ray")
+_IS_OF_FOLDERS = "is for a folder of parts; give --output FOLDER/, with a slash at its end"
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobCommand:
-    """The options of all commands that work unit by unit; help lists them last."""
+class JobCommand(options.RunningOptions):
+    """The options of all commands that work unit by unit."""
 
-    strict: bool = options.STRICT()
-    dry_run: bool = options.DRY_RUN()
+    GROUP = options.OUTPUT
+
+    strict: bool = option("end at the first row that has no answer", default=False)
+    dry_run: bool = option("print the cost to stdout, and run nothing", default=False)
     quiet: bool = options.QUIET()
-    running: options.Running = group(options.Running())
-    rows_per_unit: int | None = option(
+    rows_per_unit: int | None = _parts(
         "rows per part, which is what an interruption loses at most (default: as many as one core "
         "of a laptop does in some 5 seconds)",
         "N",
-        group="folder of parts",
     )
-    shard: str | None = option(
+    shard: str | None = _parts(
         "do every N-th part from the I-th on, counting from 0, so that N processes can share one "
         "folder (default: all parts)",
         "I/N",
-        group="folder of parts",
     )
-    distributed: cluster.RayOptions = group(cluster.RayOptions())
+    ray: str | None = _ray(
+        "run on a Ray cluster: auto (RAY_ADDRESS, or the one on this machine), local (started for "
+        "this run), or an address such as 10.0.0.5:6379 (default: run in this process)",
+        "ADDRESS",
+    )
+    workers: str | None = _ray(
+        "number of processes on the cluster, each with its own model, or the least and the most, "
+        "as 4-64 (default: one per GPU; without GPUs, as many as the CPUs allow)",
+        "N|MIN-MAX",
+    )
+    cpus_per_worker: int | None = _ray("CPUs and threads per process (default: 1)", "N")
 
     def note(self, line: str) -> None:
         """Print a line beside the data, unless nothing but results is wanted."""
         if not self.quiet:
             print(line, file=sys.stderr)
 
+    @contextmanager
+    def joined(self, source: "ModelSource") -> "Iterator[RayWorkers | None]":
+        """The workers of the cluster, if one is requested; it is joined at once.
+
+        Meanwhile SIGTERM, which batch systems send before they kill, ends with everything saved.
+        """
+        cpus, count = self.cpus_per_worker, None
+        if self.ray is None:
+            why = "is for a cluster; give --ray auto, local or an address"
+            options.reject(self, ("workers", "cpus_per_worker"), why)
+        if cpus is not None and cpus < 1:
+            raise UnmaskError(f"cpus_per_worker is a number from 1, not {cpus}")
+        if self.workers is not None:
+            match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", self.workers)
+            count = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+            if not 1 <= count[0] <= count[1]:
+                raise UnmaskError(
+                    f"workers is a number from 1, or two as 4-64, not {quoted(self.workers)}"
+                )
+        before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+        try:
+            if self.ray is None or self.dry_run:
+                yield None
+                return
+
+            from unmask.jobs.ray_workers import RayWorkers, joined
+
+            with joined(self.ray):
+                yield RayWorkers(source=source, count=count, cpus_per_worker=cpus or 1)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowsCommand(JobCommand):
     """The options of all commands over rows; help lists them after those of the command."""
 
-    model: str = options.MODEL()
+    GROUP = options.OUTPUT
+
     input_format: str | None = options.INPUT_FORMAT()
-    limit: int | None = options.LIMIT()
+    limit: int | None = option("read only the first N rows", "N", group=options.INPUT)
     output: str | None = option(
         "write the rows to a file: .csv, .tsv, .jsonl or .parquet; until it is complete its parts "
         "are in FILE.parts/, and the same command continues after an interruption. FOLDER/, with a "
@@ -75,53 +129,94 @@ class RowsCommand(JobCommand):
         "FILE|FOLDER/|-",
         short="-o",
     )
-    output_format: str | None = options.OUTPUT_FORMAT()
-    json: bool = options.JSON()
-
-    def __post_init__(self) -> None:
-        """Reject a limit that leaves no rows."""
-        if self.limit is not None and self.limit < 1:
-            raise UnmaskError(f"limit is a number of rows from 1, not {self.limit}")
+    output_format: str | None = option(
+        "csv, tsv, jsonl or parquet (default: what the name of the output shows)",
+        "FORMAT",
+        choices=OUTPUT_FORMATS,
+    )
+    json: bool = option("print JSON: one object for a question, lines for rows", default=False)
 
 
 def open_rows(
-    command: RowsCommand, source: Input, columns: Sequence[str], piped_format: str = "csv"
+    command: RowsCommand,
+    source: Input,
+    columns: Sequence[str] = ("text",),
+    piped_format: str = "txt",
+    remedy: str = "rename the column that holds the texts",
 ) -> "InputRows":
     """The rows of a command: a missing column is noticed before torch is imported, in seconds."""
     from unmask.records.files import open_input, rows_in_memory
-    from unmask.records.rows import TEXT_COLUMN, Record
+    from unmask.records.rows import TEXT_COLUMN, MissingColumn, Record
 
+    if command.limit is not None and command.limit < 1:
+        raise UnmaskError(f"limit is a number of rows from 1, not {command.limit}")
     if source.texts:
         return rows_in_memory([Record({TEXT_COLUMN: t}) for t in source.texts[: command.limit]])
     how: Any = {"format": command.input_format, "limit": command.limit}
-    return open_input(source.files, columns, **how, piped_format=piped_format)
+    try:
+        return open_input(source.files, columns, **how, piped_format=piped_format)
+    except CorpusError as error:
+        if isinstance(error.args[0], MissingColumn):
+            raise CorpusError(f"{error}; {remedy}") from None
+        raise
 
 
-def is_folder(command: RowsCommand) -> bool:
-    """True if the output is a folder of parts; `--shard` needs one."""
+class Output(NamedTuple):
+    """The folder of parts and the file of a command's rows, if it has one, and their format.
+
+    `typed` is the place as it was typed; `remark` says what can be done with a folder.
+    """
+
+    folder: str | None = None
+    file: str | None = None
+    format: str | None = None
+    typed: str = ""
+    remark: str = ""
+
+    @property
+    def keeps_parts(self) -> bool:
+        """True if the folder of parts is what was asked for."""
+        return self.folder is not None and self.file is None
+
+
+def output_of(command: RowsCommand, default_format: str | None = "csv") -> Output:
+    """The place for the rows; one that cannot be written to is rejected."""
     from unmask.records.places import is_url
 
-    output = command.output or ""
-    if output.endswith(("/", os.sep)) or is_url(output) or (output and os.path.isdir(output)):
-        if command.output_format not in (None, "parquet"):
+    place, named = command.output or "", command.output_format
+    if command.json and (place or named):
+        raise UnmaskError("--json prints rows to stdout; leave it out, or give --output FILE.jsonl")
+    if place.endswith(("/", os.sep)) or is_url(place) or (place and os.path.isdir(place)):
+        if named not in (None, "parquet"):
             raise UnmaskError("--output-format does not apply with a folder of parts; leave it out")
-        return True
-    why = "is for a folder of parts; give --output FOLDER/, with a slash at its end"
-    options.reject(command, ("shard",), why)
-    if output in ("", "-"):
-        options.reject(command.distributed, ("ray",), why)
-    return False
+        options.check_place("--output", place, is_folder=True)
+        remark = "" if command.shard else "; unmask merge makes one file of them"
+        return Output(whole_path(place), typed=place, remark=remark)
+    options.reject(command, ("shard",), _IS_OF_FOLDERS)
+    if place in ("", "-"):
+        options.reject(command, ("ray",), _IS_OF_FOLDERS)
+        if named == "parquet":
+            raise UnmaskError("Parquet is not written to stdout; give --output FILE")
+        return Output(format=named or ("jsonl" if command.json else default_format))
+    options.check_place("--output", place)
+    format = named or Path(place).suffix.lower().removeprefix(".")
+    if format not in OUTPUT_FORMATS:
+        raise UnmaskError(
+            f"the name of {quoted(place, limit=150)} does not end with .csv, .jsonl, .parquet or "
+            ".tsv; give --output-format, or a folder with / at its end"
+        )
+    file = os.path.realpath(place)
+    # a pipe or a device gets its rows at once
+    is_file = os.path.isfile(file) or not os.path.exists(file)
+    return Output(f"{file}.parts" if is_file else None, file, format)
 
 
 def is_one_text(command: RowsCommand, source: Input) -> bool:
     """True if an answer to read is wanted, about one text: not rows."""
     if source.texts:
-        options.reject(
-            command, ("input_format",), "is for files, and INPUT is a text; leave it out"
-        )
-    # first: also options of a folder that have none are noticed
-    is_rows = is_folder(command) or (command.output or command.output_format) is not None
-    return len(source.texts) == 1 and not is_rows
+        why = "is for files, and INPUT is a text; leave it out"
+        options.reject(command, ("input_format",), why)
+    return len(source.texts) == 1 and (command.output or command.output_format) is None
 
 
 def whole_path(folder: str) -> str:
@@ -131,24 +226,13 @@ def whole_path(folder: str) -> str:
     return folder if is_url(folder) else os.path.abspath(os.path.expanduser(folder))
 
 
-class Output(NamedTuple):
-    """The folder of parts and the file of a command's rows, if it has one, and their format."""
-
-    folder: str | None = None
-    file: str | None = None
-    format: str | None = None
-
-
-# --- from rows to rows ---------------------------------------------------------------------------
-
-
 def run(
     command: RowsCommand,
     kind: "Kind",
     rows: "InputRows",
+    output: Output,
     at_once: int = 1,
     *,
-    default_format: str | None = "csv",
     keep: "Keep | None" = None,
     conclude: "Conclude | None" = None,
 ) -> int:
@@ -161,16 +245,15 @@ def run(
     from unmask.jobs.running import Job
     from unmask.jobs.worker import clash
 
-    output = _output(command, rows, default_format)
-    source, shard = command.running.source(command.model), Shard.parse(command.shard)
-    plain: Any = kind
-    with ExitStack() as stack:
-        workers = None
-        if output.folder is not None:
-            stack.enter_context(cluster.leaving_in_order())
-            if not command.dry_run:
-                # first: whether there is a cluster is known at once, reading a pipe takes time
-                workers = stack.enter_context(command.distributed.joined(source))
+    for read, _ in rows.files:
+        if output.file is not None and os.path.realpath(read.place) == output.file:
+            place = quoted(command.output, limit=150)
+            raise UnmaskError(
+                f"--output {place} is the input too, and would be lost; give another file"
+            )
+    shard, source, plain = Shard.parse(command.shard), command.source(), cast(Any, kind)
+    # first: whether there is a cluster is known at once, reading a pipe takes time
+    with command.joined(source) as workers:
         rows = rows.begin(hold=output.folder is not None)
         if (why := clash(rows.names, kind)) is not None:
             raise UnmaskError(why)
@@ -181,51 +264,84 @@ def run(
             input=rows,
             # with a cluster this process only plans, and needs no GPU
             lm=(source if workers is None else replace(source, device="cpu")).load(),
-            model_name=options.model_name(command.model),
-            dtype=command.running.dtype,
+            model_name=model_name(command.model),
+            dtype=command.dtype,
             rows_per_unit=size if command.rows_per_unit is None else command.rows_per_unit,
             shard=shard,
             strict=command.strict,
         )
-        if command.dry_run and not rows.is_pipe:
-            cut = job.cut(output.folder or "")
-            job.announce([*cut.units], cut.rows, print, is_dry=True)
-            return 0
         end = conclude or partial(concluded, command, kind)
-        if output.folder is not None:
-            return _to_folder(command, job, output, workers, end)
-        return end(_to_stream(command, job, output, keep))
+        return do(command, job, output, workers, end, keep)
 
 
-def _output(command: RowsCommand, rows: "InputRows", default_format: str | None) -> Output:
-    """The place for the rows; one that cannot be written to is rejected."""
-    output, named = command.output, command.output_format
-    if command.json and (output or named):
-        raise UnmaskError("--json prints rows to stdout; leave it out, or give --output FILE.jsonl")
-    if is_folder(command):
-        options.check_no_run("--output", output)
-        return Output(whole_path(output or ""))
-    if named is not None:
-        options.check_choice("--output-format", named, OUTPUT_FORMATS)
-    if output in (None, "-"):
-        if named == "parquet":
-            raise UnmaskError("Parquet is not written to stdout; give --output FILE")
-        return Output(format=named or ("jsonl" if command.json else default_format))
-    file = os.path.realpath(output)
-    is_input = any(os.path.realpath(source.place) == file for source, _ in rows.files)
-    options.check_file("--output", output, source=file if is_input else None)
-    format = named or Path(output).suffix.lower().removeprefix(".")
-    if format not in OUTPUT_FORMATS:
-        raise UnmaskError(
-            f"the name of {quoted(output, limit=150)} does not end with .csv, .jsonl, .parquet or "
-            ".tsv; give --output-format, or a folder with / at its end"
-        )
-    # a pipe or a device gets its rows at once
-    is_file = os.path.isfile(file) or not os.path.exists(file)
-    return Output(f"{file}.parts" if is_file else None, file, format)
+def do(
+    command: JobCommand,
+    job: "Job",
+    output: Output,
+    workers: "RayWorkers | None",
+    conclude: "Conclude",
+    keep: "Keep | None" = None,
+) -> int:
+    """Announce a job, or run it to stdout or into a folder of parts; returns the exit code.
+
+    From the folder a file is merged if one is wanted.
+    """
+    from unmask.jobs.folder import held, holds_parts
+    from unmask.jobs.kinds import worst
+    from unmask.jobs.parts import merge
+    from unmask.jobs.running import run_job
+
+    is_quiet, is_ended, folder = command.quiet, False, output.folder
+    if command.dry_run and not job.input.is_pipe:
+        cut = job.cut(folder or "")
+        job.announce([*cut.units], cut.rows, print, is_dry=True)
+        return 0
+    try:
+        if folder is None:
+            result, counts = None, _to_stream(command, job, output, keep)
+        else:
+            result = run_job(
+                job,
+                folder,
+                workers=workers,
+                progress=False if is_quiet else None,
+                say=options.say,
+                announce=None if is_quiet else command.note,
+            )
+            counts = result.counts
+            if result.errors and not result.done:
+                raise UnmaskError(result.errors[0])
+        is_ended = True
+        # a shard may have no texts
+        if job.kind.must_answer and counts["texts"] and not counts["answers"]:
+            texts = f"{job.kind.noun}s ({counts['texts']})"
+            raise UnmaskError(f"none of the {texts} can be {job.kind.verb}: {worst(counts)[1]}")
+    except BaseException:
+        # of a file nothing is left that is of no use
+        if folder and output.file and (is_ended or not holds_parts(folder)):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    code = conclude(counts)
+    if folder is None or result is None:
+        return code
+    if output.file is None:
+        failed, noun = counts["failed"], job.kind.noun
+        done, place = counts["texts"] - failed, quoted(output.typed, limit=200)
+        line = f"{done:,} {noun}s are in {place}"
+        line += f", {failed:,} failed: run again to try them again" if failed else ""
+        command.note(line + output.remark)
+    if result.errors:
+        options.say(result.failures())
+        return code or 1
+    if output.file is not None:
+        with held(folder, job.shard):
+            remove_unfinished(Path(output.file).parent, Path(output.file).name)
+            merge(folder, Path(output.file), output.format or "")
+            shutil.rmtree(folder)
+    return code
 
 
-def _to_stream(command: RowsCommand, job: "Job", output: Output, keep: "Keep | None") -> "Counts":
+def _to_stream(command: JobCommand, job: "Job", output: Output, keep: "Keep | None") -> "Counts":
     """To stdout, or to a pipe or a device, which gets its rows at once."""
     from unmask.jobs.kinds import counted
     from unmask.jobs.running import stream
@@ -252,7 +368,6 @@ def _to_stream(command: RowsCommand, job: "Job", output: Output, keep: "Keep | N
                 file.write(written(held, every, output.format or "", header=is_first))
                 file.flush()
             held, is_first = [], False
-    _check_any(kind, counts)
     return counts
 
 
@@ -264,59 +379,6 @@ def _opened(place: str | None) -> Iterator[IO[str]]:
         return
     with explained(Path(place)), open(place, "w", encoding="utf-8", newline="") as file:
         yield file
-
-
-def _to_folder(
-    command: RowsCommand, job: "Job", output: Output, workers: "RayWorkers | None", end: "Conclude"
-) -> int:
-    """Into a folder of parts, from which a file is merged if one is wanted."""
-    from unmask.jobs.folder import held, holds_parts
-    from unmask.jobs.parts import merge
-    from unmask.jobs.running import run_job
-
-    is_quiet, is_ended = command.quiet, False
-    folder, file, format = output.folder or "", output.file, output.format or ""
-    try:
-        result = run_job(
-            job,
-            folder,
-            workers=workers,
-            progress=False if is_quiet else None,
-            say=options.say,
-            announce=None if is_quiet else command.note,
-        )
-        if result.errors and not result.done:
-            raise UnmaskError(result.errors[0])
-        is_ended = True
-        _check_any(job.kind, result.counts)
-    except BaseException:
-        # of a file nothing is left that is of no use
-        if file is not None and (is_ended or not holds_parts(folder)):
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    code = end(result.counts)
-    if file is None:
-        merging = "" if command.shard else "; unmask merge makes one file of them"
-        texts = f"{result.counts['texts']:,} texts are in {quoted(command.output, limit=200)}"
-        command.note(texts + merging)
-    if result.errors:
-        options.say(result.failures())
-        return code or 1
-    if file is not None:
-        with held(folder, job.shard):
-            remove_unfinished(Path(file).parent, Path(file).name)
-            merge(folder, Path(file), format)
-            shutil.rmtree(folder)
-    return code
-
-
-def _check_any(kind: "Kind", counts: "Counts") -> None:
-    """Raise where there is not one number; a shard may have no texts."""
-    from unmask.jobs.kinds import worst
-
-    if kind.must_answer and counts["texts"] and not counts["answers"]:
-        texts = f"{kind.noun}s ({counts['texts']})"
-        raise UnmaskError(f"none of the {texts} can be {kind.verb}: {worst(counts)[1]}")
 
 
 def concluded(command: RowsCommand, kind: "Kind", counts: "Counts") -> int:

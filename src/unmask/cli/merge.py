@@ -39,7 +39,7 @@ class MergeCommand:
                 f"the name of {quoted(self.file, limit=150)} does not end with .csv, .tsv, .jsonl "
                 "or .parquet"
             )
-        options.check_file("FILE", self.file)
+        options.check_place("FILE", self.file)
         folder = self.folder if is_url(self.folder) else os.path.expanduser(self.folder)
         merged = merge(folder, Path(os.path.realpath(self.file)), format)
         if merged.missing:

@@ -1,4 +1,4 @@
-"""Options that several commands share: which model, how it is run, and which joints."""
+"""Options that several commands share: the model, how it is run, which joints, and what is read."""
 
 import json
 import os
@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from unmask.cli.command import Option, declared_by, option, required
 from unmask.errors import UnmaskError
 from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
-from unmask.names import DRAWS as _DRAWS
-from unmask.names import model_name as model_name
 from unmask.printable import printable, quoted
-from unmask.text.typed import blank as blank
 from unmask.text.typed import candidates
-from unmask.text.typed import support as support
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +30,8 @@ Value = TypeVar("Value")
 _BLANK = re.compile(r"([0-9]{1,9})=(.*)", re.DOTALL)
 NAMED = ", ".join(SUPPORTS)
 _UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
-
+INPUT, BLANKS, CONSTRUCTION = "input", "blanks", "construction"
+OUTPUT, RUNNING = "output", "running"
 
 METHOD = (
     f"{', '.join(METHODS)}, all, or package.module:function of your own; several with commas "
@@ -43,7 +40,7 @@ METHOD = (
 SUPPORT = f"tokens of a blank: {NAMED}, or tokens with commas: man,woman; a single one as man,"
 
 
-def method_options_of(*, in_fill: bool) -> list[Option]:
+def method_options(*, in_fill: bool) -> list[Option]:
     """The options that constructions declare; those of `unmask fill` alone come last."""
     every = [
         (f"{method}: {entry.help}", name, entry)
@@ -51,7 +48,13 @@ def method_options_of(*, in_fill: bool) -> list[Option]:
         for name, entry in construction.options.items()
     ]
     return [
-        Option(help, entry.metavar, choices=entry.choices, name=name, type=entry.type)
+        Option(
+            help,
+            entry.metavar or "|".join(map(str, entry.choices or ())) or None,
+            choices=entry.choices,
+            name=name,
+            type=entry.type,
+        )
         for help, name, entry in sorted(every, key=lambda option: option[2].in_fill)
         if in_fill or not entry.in_fill
     ]
@@ -63,10 +66,7 @@ INPUT_FORMAT = partial(
     option,
     "txt, jsonl, tsv, csv, parquet or fasta, where the name of the input does not show it",
     "FORMAT",
-)
-LIMIT = partial(option, "read only the first N rows", "N")
-OUTPUT_FORMAT = partial(
-    option, "csv, tsv, jsonl or parquet (default: what the name of the output shows)", "FORMAT"
+    group=INPUT,
 )
 BLANK = partial(
     option,
@@ -75,47 +75,26 @@ BLANK = partial(
     "is one blank, which holds a single token",
     "WORD|START:END|INDEX",
     default=(),
+    group=INPUT,
 )
-TOP = partial(option, "number of results to print (default: {default})", "N", default=10)
-FIGURE = partial(option, "also draw a .svg, .png or .pdf file; needs the extra plots", "FILE")
-MODEL_NAME = partial(option, "name of the model in the results (default: its own)", "NAME")
-JSON = partial(option, "print JSON: one object for a question, lines for rows", default=False)
-STRICT = partial(option, "end at the first row that has no answer", default=False)
-DRAWS = partial(option, f"elbo: number of random masks averaged (default: {_DRAWS})", "N")
+_output = partial(option, group=OUTPUT)
+TOP = partial(_output, "number of results to print (default: {default})", "N", default=10)
+FIGURE = partial(_output, "also draw a .svg, .png or .pdf file; needs the extra plots", "FILE")
+MODEL_NAME = partial(_output, "name of the model in the results (default: its own)", "NAME")
+NO_TEXT = partial(_output, "leave out the texts, so the rows can be published", default=False)
+PREFIX = partial(_output, "prefix for the names of new columns (default: none)", default="")
+QUIET = partial(_output, "print only results and errors: no cost, bar or notes", default=False)
 SEED = partial(option, "seed of all random choices (default: {default})", "N", default=0)
-MAX_PASSES = partial(option, "most forward passes of an estimate (default: 2000)", "N")
-DRY_RUN = partial(option, "print the cost to stdout, and run nothing", default=False)
-QUIET = partial(option, "print only results and errors: no cost, bar or notes", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running:
-    """Loading and running the model of a command, and keeping its tables if it has any."""
+class ModelOptions:
+    """The model of a command, and the way to load it."""
 
-    GROUP = "running"
+    GROUP = "model"
 
-    device: str | None = option("cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
-    dtype: str = option(
-        "float32, bfloat16 or float16 (default: {default}); docs/results/numerics.md has what half "
-        "precision costs",
-        default="float32",
-    )
+    model: str = MODEL()
     revision: str | None = option("branch, tag or commit of a Hub model")
-    batch_size: str = option(
-        "inputs that the model runs at once; auto suits the device (default: {default})",
-        "N|auto",
-        default="auto",
-    )
-    memory_limit: str = option(
-        "memory for tables, such as 500MB; larger ones are recomputed (default: {default})",
-        "SIZE",
-        default="4GB",
-    )
-    half_tables: bool = option(
-        "let ag and the stationary law read tables in bfloat16: half the memory, probabilities "
-        "rounded by up to 0.4%",
-        default=False,
-    )
     trust_remote_code: bool = option("run code from the model's repository", default=False)
     allow_pickle: bool = option("accept weights that are not safetensors", default=False)
     mask_id: int | None = option(
@@ -128,41 +107,74 @@ class Running:
         "argument of the model that gets the share of masks in a text, from 0 to 1", "NAME"
     )
 
-    def source(self, model: str) -> "ModelSource":
-        """The place of a model, and the way to load it."""
+
+@dataclass(frozen=True, kw_only=True)
+class RunningOptions(ModelOptions):
+    """The way to run the model of a command."""
+
+    GROUP = RUNNING
+
+    device: str | None = option("cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
+    dtype: str = option(
+        "float32, bfloat16 or float16 (default: {default}); docs/results/numerics.md has what half "
+        "precision costs",
+        default="float32",
+    )
+    batch_size: int | None = option(
+        "inputs that the model runs at once (default: what suits the device)", "N"
+    )
+
+    def source(self) -> "ModelSource":
+        """The place of the model, and the way to load it."""
         from unmask.jobs.model_source import ModelSource
 
         same = ("device", "dtype", "revision", "trust_remote_code", "allow_pickle")
         named = {name: getattr(self, name) for name in (*same, "mask_id", "time")}
         # a flag that is not given leaves the preset of the model
-        return ModelSource(place=model, shift=self.shift or None, **named)
+        return ModelSource(place=self.model, shift=self.shift or None, **named)
 
-    def load(self, model: str) -> "LanguageModel":
-        """A model, by its name or folder."""
-        return self.source(model).load()
-
-    def settings(self, *, progress: bool | None = None) -> "Settings":
+    def settings(self, *, progress: bool | None = None, **tables: Any) -> "Settings":
         """The settings to run it with; commands print costs themselves."""
         from unmask.settings import Settings
 
-        return Settings(
-            batch_size=_batch_size(self.batch_size),
-            memory_limit=_bytes(self.memory_limit),
-            half_tables=self.half_tables,
-            progress=progress,
-            announce=False,
-        )
+        return Settings(batch_size=self.batch_size, progress=progress, announce=False, **tables)
 
 
-# what a command without tables leaves out
-TABLES = ("memory_limit", "half_tables")
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(RunningOptions):
+    """The way to keep the tables of a model."""
+
+    GROUP = RUNNING
+
+    memory_limit: str = option(
+        "memory for tables, such as 500MB; larger ones are recomputed (default: {default})",
+        "SIZE",
+        default="4GB",
+    )
+    half_tables: bool = option(
+        "let ag and the stationary law read tables in bfloat16: half the memory, probabilities "
+        "rounded by up to 0.4%",
+        default=False,
+    )
+
+    def settings(self, *, progress: bool | None = None, **tables: Any) -> "Settings":
+        """The settings to run it with."""
+        plain = self.memory_limit.strip().upper()
+        unit = next((unit for unit in _UNITS if plain.endswith(unit)), "")
+        try:
+            limit = int(float(plain.removesuffix(unit)) * _UNITS.get(unit, 1))
+        except (ValueError, OverflowError):
+            wrong = f"a size such as 500MB or 8GB, not {quoted(self.memory_limit)}"
+            raise UnmaskError(f"--memory-limit takes {wrong}") from None
+        tables |= {"memory_limit": limit, "half_tables": self.half_tables}
+        return super().settings(progress=progress, **tables)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions:
     """The part of a corpus that is read."""
 
-    GROUP = "corpus"
+    GROUP = INPUT
 
     column: tuple[str, ...] = option(
         "column that holds the sentences; repeat it for several", "NAME", default=()
@@ -187,27 +199,22 @@ class CorpusOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Methods:
+class MethodOptions:
     """The constructions of a command, and their options as they declare them."""
 
-    GROUP = "construction"
+    GROUP = CONSTRUCTION
 
-    method: tuple[str, ...] = option(METHOD, "NAME", default=(DEFAULT_METHOD,))
-    options: Mapping[str, object] = declared_by(partial(method_options_of, in_fill=False))
+    method: tuple[str, ...] = option(METHOD, "NAME", default=(DEFAULT_METHOD,), commas=True)
+    construction_options: Mapping[str, object] = declared_by(partial(method_options, in_fill=False))
 
-    def names(
-        self, default: str = DEFAULT_METHOD, *, every: Sequence[str] | None = None
-    ) -> list[str]:
-        """The constructions that were named, each once; `every` is what `all` stands for."""
-        return methods(self.method or (default,), every)
-
-    def given(self, named: list[str]) -> dict[str, dict[str, object]]:
+    def given(self, named: Sequence[str]) -> dict[str, dict[str, object]]:
         """The options that were given, by method; raises on one that no method here takes."""
         from unmask.constructions import check_options
 
         by_method = {}
         for method, entry in METHODS.items():
-            values = {name: self.options[name] for name in entry.options if name in self.options}
+            every = self.construction_options
+            values = {name: every[name] for name in entry.options if name in every}
             check_options(method if method in named or "all" in named else named[0], values)
             by_method[method] = values
         return by_method
@@ -217,7 +224,7 @@ class Methods:
 class Estimation:
     """The precision of two blanks over a vocabulary, if they are estimated."""
 
-    GROUP = "construction"
+    GROUP = "estimate"
 
     exact: bool = option(
         "run every token of the vocabulary; otherwise two blanks over more than 500 tokens are "
@@ -228,10 +235,10 @@ class Estimation:
         "estimate until the standard error of log-probabilities is below this (default: 0.05)",
         "NATS",
     )
-    max_passes: int | None = MAX_PASSES()
+    max_passes: int | None = option("most forward passes of an estimate (default: 2000)", "N")
     seed: int = SEED()
 
-    def support(self, given: Sequence[str] = ()) -> "Axes":
+    def axes(self, given: Sequence[str] = (), seed: int = 0) -> "Axes":
         """The tokens of blanks: those `given`, for all alike or for each, or how they are found."""
         aims = {"precision": self.precision, "max_passes": self.max_passes}
         named = {"support": given or None, **aims, "exact": self.exact or None}
@@ -242,7 +249,7 @@ class Estimation:
             return "vocabulary"
         if given:
             return by_blank(given, "--support", candidates)
-        aims |= {"seed": self.seed or None}
+        aims |= {"seed": seed or None}
         values: dict[str, Any] = {name: aim for name, aim in aims.items() if aim is not None}
         if not values:
             return "auto"
@@ -256,14 +263,9 @@ def methods(named: Sequence[str], every: Sequence[str] | None = None) -> list[st
     from unmask.constructions import CONSTRUCTIONS, method_name
 
     names: list[str] = []
-    for name in listed(named):
+    for name in named:
         names += (every or CONSTRUCTIONS) if name.lower() == "all" else [method_name(name)]
     return list(dict.fromkeys(names))
-
-
-def listed(values: Sequence[str]) -> list[str]:
-    """The names of an option that may be repeated, and takes several with commas; each once."""
-    return list(dict.fromkeys(name.strip() for names in values for name in names.split(",")))
 
 
 def columns(option: str, text: str, example: str, *, least: int = 0) -> tuple[str, ...]:
@@ -314,7 +316,7 @@ def check_figure(place: str) -> None:
     from unmask.plots.saving import check_ending, library
 
     check_ending(place)
-    check_file("--figure", place)
+    check_place("--figure", place)
     library("matplotlib.figure")
 
 
@@ -334,56 +336,20 @@ def reject(command: object, names: Iterable[str], why: str) -> None:
             raise UnmaskError(f"{flag} {why}")
 
 
-def check_choice(option: str, value: str, allowed: Sequence[str]) -> None:
-    """Raise, in one line, where a value is not among those that there are."""
-    if value not in allowed:
-        raise UnmaskError(f"{option} is one of {', '.join(allowed)}, not {quoted(value)}")
-
-
-def check_file(option: str, place: str | None, *, source: str | None = None) -> None:
-    """Raise where a file cannot be written, or is the `source` or a part of an evaluation."""
+def check_place(option: str, place: str | None, *, is_folder: bool = False) -> None:
+    """Raise where a file cannot be written, or would destroy a part of a job's folder."""
     if place is None:
         return
     path, location = Path(place), quoted(place, limit=150)
-    exists = os.path.exists(path)
-    if os.path.isdir(path) or not os.access(path if exists else path.resolve().parent, os.W_OK):
+    parent = path if os.path.exists(path) else path.resolve().parent
+    if not is_folder and (os.path.isdir(path) or not os.access(parent, os.W_OK)):
         raise UnmaskError(
             f"cannot write {location}: give a file in a folder that exists and can be written to"
         )
-    if exists and source and os.path.exists(source) and os.path.samefile(source, path):
-        raise UnmaskError(
-            f"{option} {location} is the input too, and would be lost; give another file"
-        )
-    check_no_run(option, place)
-
-
-def check_no_run(option: str, place: str | None) -> None:
-    """Raise where writing would destroy a part of a job's folder: its plan or its rows."""
-    path = None if place is None else Path(place).resolve()
-    for part in () if path is None else (path, *path.parents):
+    for part in (path.resolve(), *path.resolve().parents):
         is_of_job = part.name.startswith(("_plan", "_lock-", "_part-", "part-"))
         if is_of_job and (part.parent / "_plan.json").is_file():
             raise UnmaskError(
-                f"{option} {quoted(place, limit=150)} belongs to the job "
+                f"{option} {location} belongs to the job "
                 f"{quoted(str(part.parent), limit=150)} and would be lost; give another place"
             )
-
-
-def _batch_size(text: str) -> int | None:
-    try:
-        return None if text == "auto" else int(text)
-    except ValueError:
-        raise UnmaskError(
-            f"--batch-size takes a number from 1 or auto, not {quoted(text)}"
-        ) from None
-
-
-def _bytes(text: str) -> int:
-    plain = text.strip().upper()
-    unit = next((unit for unit in _UNITS if plain.endswith(unit)), "")
-    try:
-        return int(float(plain.removesuffix(unit)) * _UNITS.get(unit, 1))
-    except (ValueError, OverflowError):
-        raise UnmaskError(
-            f"--memory-limit takes a size such as 500MB or 8GB, not {quoted(text)}"
-        ) from None

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from unmask.evaluation.reports.reporting import Report
     from unmask.evaluation.run import EvaluationRun
 
-_FORMATS = ("text", "markdown", "latex", "csv")
-_FIGURES = ("svg", "png", "pdf")
 _TABLES = ("results", "differences", "distance", "distance-differences")
 
 
@@ -34,13 +32,18 @@ class ReportCommand:
 
     runs: tuple[str, ...] = argument("folder that unmask evaluate wrote", "RUN")
     output_format: str = option(
-        "text, markdown, latex or csv (default: {default})", "FORMAT", default="text"
+        "text, markdown, latex or csv (default: {default})",
+        "FORMAT",
+        default="text",
+        choices=("text", "markdown", "latex", "csv"),
     )
     table: tuple[str, ...] = option(
         "results, differences, distance or distance-differences; several with commas (default: "
         "results,differences; for csv, which holds one table, results)",
         "NAME",
         default=(),
+        commas=True,
+        choices=_TABLES,
     )
     output: str | None = option("file for the tables, instead of stdout", "FILE", short="-o")
     baseline: str | None = option(
@@ -53,7 +56,9 @@ class ReportCommand:
     figures: str | None = option(
         "also draw differences from the baseline by distance, with the numbers as CSV", "FOLDER"
     )
-    figure_format: str = option("svg, png or pdf (default: {default})", default="svg")
+    figure_format: str = option(
+        "svg, png or pdf (default: {default})", default="svg", choices=("svg", "png", "pdf")
+    )
     copy_to: str | None = option(
         "also copy a single RUN into this folder, to publish it: with ids but no text", "FOLDER"
     )
@@ -61,8 +66,8 @@ class ReportCommand:
     def run(self) -> int:
         """Read the runs, make the tables."""
         tables = self._tables()
-        options.check_file("--output", self.output)
-        options.check_no_run("--figures", self.figures)
+        options.check_place("--output", self.output)
+        options.check_place("--figures", self.figures, is_folder=True)
 
         from unmask.evaluation.reports.figures import draw
         from unmask.evaluation.reports.reporting import report
@@ -91,12 +96,8 @@ class ReportCommand:
 
     def _tables(self) -> list[str]:
         """The requested tables, checked before anything is read."""
-        options.check_choice("--output-format", self.output_format, _FORMATS)
-        options.check_choice("--figure-format", self.figure_format, _FIGURES)
         is_single = self.output_format == "csv"
-        named = options.listed(self.table or (_TABLES[:1] if is_single else _TABLES[:2]))
-        for name in named:
-            options.check_choice("--table", name, _TABLES)
+        named = [*(self.table or (_TABLES[:1] if is_single else _TABLES[:2]))]
         if is_single and len(named) > 1:
             raise UnmaskError(
                 f"csv holds one table, not {len(named)}; write each with --table NAME"

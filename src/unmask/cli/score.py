@@ -1,14 +1,16 @@
 """`unmask score`: whole texts, words and minimal pairs, from a file into a file."""
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from unmask.cli import inputs, many, options
-from unmask.cli.command import group, option
+from unmask.cli.command import option
 from unmask.errors import MethodError, UnmaskError
-from unmask.names import DRAWS, ORDERS_OF_PATHS, PAIR_METHODS, TEXT_METHODS
+from unmask.names import DRAWS, ORDERS_OF_PATHS, PAIR_METHODS, model_name
 from unmask.printable import printable, quoted
 from unmask.records.rows import TEXT_COLUMN
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from unmask.records.rows import Row
 
 _HCB_PATH = "hcb-path"
+_pairs = partial(option, group="pairs")
+_ORDERS = ("left-to-right", "surest", "margin")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,101 +46,77 @@ class ScoreCommand(many.RowsCommand):
     input: tuple[str, ...] = inputs.INPUT()
     text: tuple[str, ...] = inputs.TEXT()
     column: str | None = option("column that holds the texts (default: text)", "NAME")
-    pairs: str | None = option("the two columns that hold minimal pairs", "GOOD,BAD")
+    pairs: str | None = _pairs("the two columns that hold minimal pairs", "GOOD,BAD")
     given: str | None = option(
         "the column that holds what stands before each text, and optionally one that holds what "
         "stands after it: only the text's own tokens are scored",
         "BEFORE[,AFTER]",
     )
     separator: str = option("what joins them to the text (default: nothing)", "TEXT", default="")
-    blimp: str | None = option(
+    blimp: str | None = _pairs(
         "BLiMP: a folder of .jsonl files, or its name on the Hub, nyu-mll/blimp; --limit is then "
         "the number of pairs per paradigm, in hashed order",
         "FOLDER|NAME",
     )
-    paradigm: tuple[str, ...] = option(
+    paradigm: tuple[str, ...] = _pairs(
         "read only this paradigm of BLiMP; repeat the option for several", "NAME", default=()
     )
-    by: tuple[str, ...] = option(
+    by: tuple[str, ...] = _pairs(
         "also report the accuracy of pairs by the values of this column; repeat the option for "
         "several columns. The overall accuracy is then the mean over the values of the first "
         "(BLiMP is always reported by UID, linguistics_term and field)",
         "NAME",
         default=(),
     )
-    model: str = options.MODEL()
     method: tuple[str, ...] = option(
         "pll, pll-word-l2r, unmasking, elbo, and for pairs hcb-path; separate several with commas "
         "(default: {default})",
         "NAME",
         default=("pll",),
+        commas=True,
+        choices=PAIR_METHODS,
     )
     order: str | None = option(
         "unmasking: which token is revealed next: left-to-right, surest (the place where the "
         "likeliest token is most probable) or margin (where it is furthest ahead of the second) "
         "(default: left-to-right)",
         "NAME",
+        choices=_ORDERS,
     )
-    orders: int | None = option("hcb-path: number of orders averaged (default: 8)", "R")
-    draws: int | None = options.DRAWS()
+    orders: int | None = _pairs("hcb-path: number of orders averaged (default: 8)", "R")
+    draws: int | None = option(f"elbo: number of random masks averaged (default: {DRAWS})", "N")
     seed: int = options.SEED()
     words: bool = option("write one row per word: surprisal, start, end, pieces", default=False)
     base_two: bool = option("use bits instead of nats", default=False)
-    prefix: str = many.PREFIX()
-    no_text: bool = option("leave out the texts, so the rows can be published", default=False)
+    prefix: str = options.PREFIX()
+    no_text: bool = options.NO_TEXT()
     model_name: str | None = options.MODEL_NAME()
-    running: options.Running = group(options.Running(), without=options.TABLES)
 
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write unit by unit."""
         is_blimp = self.blimp is not None
         source = inputs.Input((), ()) if is_blimp else inputs.read_input(self.input, self.text)
-        self.check(is_text=bool(source.texts))
-        texts = None if is_blimp else many.open_rows(self, source, self._columns, "txt")
-        kind, rows = self.kind(), list["Row"]()
-        texts = (self._blimp() if texts is None else texts).begin(hold=True)
+        columns, context = self.columns(is_text=bool(source.texts))
+        output = many.output_of(self, None)
+        remedy = "name others with --pairs" if self.pairs else "name another with --column"
+        texts = self._blimp() if is_blimp else many.open_rows(self, source, columns, remedy=remedy)
+        kind, rows = self.kind(columns, context), list["Row"]()
+        texts = texts.begin(hold=True)
         for name in self.by:
             if name not in texts.names:
                 raise UnmaskError(f"--by {quoted(name)}: the input has no such column")
-        is_table = self.output in (None, "-") and not (self.json or self.output_format)
-
-        def conclude(counts: "Counts") -> int:
-            self._print(kind, counts, rows, is_table=is_table)
-            return 0
-
         keep = (lambda rows: None) if is_blimp else rows.extend
-        return many.run(self, kind, texts, default_format=None, keep=keep, conclude=conclude)
+        end = partial(self._conclude, kind, output, rows)
+        return many.run(self, kind, texts, output, keep=keep, conclude=end)
 
-    @property
-    def _is_pairs(self) -> bool:
-        return self.blimp is not None or self.pairs is not None
+    def columns(self, *, is_text: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The columns of the texts, and of what stands around them.
 
-    @property
-    def _columns(self) -> tuple[str, ...]:
-        """The columns of the texts, by option or by default."""
-        if self.pairs:
-            return options.columns("--pairs", self.pairs, "good,bad")
-        return (self.column or TEXT_COLUMN,)
-
-    @property
-    def _context(self) -> tuple[str, ...]:
-        """The columns of what stands before and after the texts."""
-        if self.given is None:
-            return ()
-        return options.columns("--given", self.given, "before,after", least=1)
-
-    @property
-    def _methods(self) -> tuple[str, ...]:
-        """The methods, each once, as their names are written."""
-        names = [name.lower().replace("_", "-") for name in options.listed(self.method)]
-        if _HCB_PATH in names and not self._is_pairs:
+        Rejects options that do not apply beside the others; nothing is read.
+        """
+        is_pairs = self.blimp is not None or self.pairs is not None
+        if _HCB_PATH in self.method and not is_pairs:
             raise MethodError("hcb-path compares two texts; give --pairs GOOD,BAD or --blimp")
-        for name in names:
-            options.check_choice("--method", name, PAIR_METHODS if self._is_pairs else TEXT_METHODS)
-        return tuple(dict.fromkeys(names))
-
-    def check(self, *, is_text: bool) -> None:
-        """Reject options that do not apply beside the others; nothing is read."""
         of_files = ("input_format", "column", "pairs", "by", "given")
         for applies, names, why in (
             (self.blimp is None, ("paradigm",), "without --blimp"),
@@ -144,40 +124,45 @@ class ScoreCommand(many.RowsCommand):
             (is_text, of_files, "to a text, but to a file or standard input"),
             (self.pairs is not None, ("column",), "with --pairs, which names the columns"),
             (self.given is None, ("separator",), "without --given"),
-            (self._is_pairs, ("words",), "with pairs, which are compared as whole texts"),
-            (not self._is_pairs, ("by",), "without pairs, since only pairs have an accuracy"),
+            (is_pairs, ("words",), "with pairs, which are compared as whole texts"),
+            (not is_pairs, ("by",), "without pairs, since only pairs have an accuracy"),
             (self.no_text, ("words",), "with --no-text, which leaves texts out"),
-            (_HCB_PATH not in self._methods, ("orders",), "without --method hcb-path"),
-            ("elbo" not in self._methods, ("draws",), "without --method elbo"),
+            (_HCB_PATH not in self.method, ("orders",), "without --method hcb-path"),
+            ("elbo" not in self.method, ("draws",), "without --method elbo"),
         ):
             if applies:
                 options.reject(self, names, f"does not apply {why}; leave it out")
-        for name in set(self._context) & set(self._columns):
+        columns: tuple[str, ...] = (self.column or TEXT_COLUMN,)
+        context: tuple[str, ...] = ()
+        if self.pairs is not None:
+            columns = options.columns("--pairs", self.pairs, "good,bad")
+        if self.given is not None:
+            context = options.columns("--given", self.given, "before,after", least=1)
+        for name in set(context) & set(columns):
             raise UnmaskError(
                 f"--given names {quoted(name)}, which holds the texts themselves; name the columns "
                 "of what stands before and after them"
             )
+        return columns, context
 
-    def kind(self) -> "ScoreKind":
+    def kind(self, columns: tuple[str, ...], context: tuple[str, ...]) -> "ScoreKind":
         """The job that the options ask for."""
         from unmask.jobs.kinds.score import ScoreKind
         from unmask.sequences import blimp
         from unmask.sequences.paths import check_drawing
         from unmask.sequences.scoring import checked_order
 
-        is_blimp, order = self.blimp is not None, self.order
-        if order is not None:
-            order = order.strip().lower().replace("_", "-")
+        is_blimp = self.blimp is not None
         orders = ORDERS_OF_PATHS if self.orders is None else self.orders
         draws = DRAWS if self.draws is None else self.draws
         check_drawing(orders=orders, draws=draws, seed=self.seed)
         return ScoreKind(
-            columns=blimp.PAIR if is_blimp else self._columns,
-            given=self._context,
+            columns=blimp.PAIR if is_blimp else columns,
+            given=context,
             separator=self.separator,
-            methods=self._methods,
-            model_name=self.model_name or options.model_name(self.model),
-            order=checked_order(order, self._methods),
+            methods=self.method,
+            model_name=self.model_name or model_name(self.model),
+            order=checked_order(self.order, self.method),
             orders=orders,
             draws=draws,
             seed=self.seed,
@@ -186,7 +171,7 @@ class ScoreCommand(many.RowsCommand):
             without_text=self.no_text,
             prefix=self.prefix,
             groups=(blimp.PARADIGM, *blimp.GROUPS) if is_blimp else self.by,
-            settings=self.running.settings(progress=False if self.quiet else None),
+            settings=self.settings(progress=False if self.quiet else None),
         )
 
     def _blimp(self) -> "InputRows":
@@ -197,28 +182,31 @@ class ScoreCommand(many.RowsCommand):
         pairs = read_blimp(self.blimp or "", paradigms=self.paradigm, limit=self.limit)
         return rows_in_memory([Record(row) for row in pairs])
 
-    def _print(
-        self, kind: "ScoreKind", counts: "Counts", rows: "list[Row]", *, is_table: bool
-    ) -> None:
-        """The summary goes to stdout, unless rows for programs do; notes go below a table."""
-        accuracies = _accuracies(kind, counts)
+    def _conclude(
+        self, kind: "ScoreKind", output: many.Output, rows: "list[Row]", counts: "Counts"
+    ) -> int:
+        """Print the summary to stdout, unless rows go there; notes go below a table."""
+        from unmask.sequences.outputs import table
+
+        # a shard may have no pairs
+        accuracies = _accuracies(kind, counts) if kind.is_pairs and counts["texts"] else ""
         notes = [] if self.quiet else [*_notes(kind, counts)]
-        if is_table:
-            parts = [self._table(kind, rows), accuracies, "\n".join(notes)]
-            print("\n\n".join(filter(None, parts)))
-            return
-        if self.output not in (None, "-"):
+        if output == many.Output():
+            rows_shown = ""
+            if self.blimp is None:
+                rows_shown = table(rows, self._shown_columns(kind, rows))
+            print("\n\n".join(filter(None, [rows_shown, accuracies, "\n".join(notes)])))
+            return 0
+        if output.file or output.folder:
             print(accuracies, end="\n" if accuracies else "")
         elif accuracies:
             self.note(f"{accuracies}\n")
         for line in notes:
-            self.note(line)
+            print(line, file=sys.stderr)
+        return 0
 
-    def _table(self, kind: "ScoreKind", rows: "list[Row]") -> str:
-        from unmask.sequences.outputs import table
-
-        if self.blimp is not None:
-            return ""
+    def _shown_columns(self, kind: "ScoreKind", rows: "list[Row]") -> list[str]:
+        """The columns of a table to read: without those that say the same in every row."""
         hidden = ["unit", "model", "order", *(["method"] if len(kind.methods) == 1 else [])]
         hidden += [
             name
@@ -229,9 +217,7 @@ class ScoreCommand(many.RowsCommand):
         texts = () if self.no_text else kind.columns
         if self.words and len({row[kind.columns[0]] for row in rows}) == 1:
             texts = ()
-        return table(
-            rows, [*texts, *(name for name in kind.output_columns if name not in left_out)]
-        )
+        return [*texts, *(name for name in kind.output_columns if name not in left_out)]
 
 
 def _notes(kind: "ScoreKind", counts: "Counts") -> Iterator[str]:
@@ -281,9 +267,6 @@ def _accuracies(kind: "ScoreKind", counts: "Counts") -> str:
     from unmask.sequences.minimal_pairs import Verdict, accuracies, accuracy
     from unmask.sequences.outputs import accuracy_table
 
-    # a shard may have no pairs
-    if not kind.is_pairs or not counts["texts"]:
-        return ""
     groups, verdicts = kind.groups, {method: list[Verdict]() for method in kind.methods}
     for verdict, pairs in counts["pairs"].items():
         method, named, correct = json.loads(verdict)

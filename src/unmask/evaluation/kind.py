@@ -7,7 +7,7 @@ from typing import Any
 from unmask.constructions import DEFAULT_METHOD, construct
 from unmask.constructions.incompatibility import agreement
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.rows import COLUMNS, SKETCHED_VOCABULARY, LabelledMethod, ResultRow
+from unmask.evaluation.rows import COLUMNS, WHOLE_VOCABULARY, LabelledMethod, ResultRow
 from unmask.evaluation.run import KIND
 from unmask.jobs.kinds import QUIET, InputColumns, Kind, Rows, Work
 from unmask.jobs.model_source import SOFTWARE
@@ -41,6 +41,9 @@ class Evaluate(Kind):
     support_size: int | None = None
     sketch: Sketch | None = None
     settings: Settings = field(default=QUIET)
+    # in result rows, and in an estimate
+    support_name: str = WHOLE_VOCABULARY
+    title: str = KIND
 
     name, noun, verb = KIND, "example", "measured"
     row_seconds, runs_alone = 0.5, True
@@ -48,20 +51,6 @@ class Evaluate(Kind):
     final = ()
     input_columns = InputColumns((), dropped=(EXAMPLE,))
     output_columns = COLUMNS
-
-    @property
-    def support_name(self) -> str:
-        """The support in result rows and tables."""
-        if isinstance(self.support, str):
-            # another name, so that estimates and exact numbers are never averaged together
-            return self.support if self.sketch is None else SKETCHED_VOCABULARY
-        # a list of one token must not be taken for a name
-        return ",".join(self.support) + ("," if len(self.support) == 1 else "")
-
-    @property
-    def title(self) -> str:
-        """The constructions, in an estimate."""
-        return ", ".join(method.label for method in self.constructions)
 
     def options(self) -> dict[str, Any]:
         """Everything that decides the rows, except the model and the corpus."""

@@ -41,10 +41,6 @@ class MaskedPair:
     spans: tuple[Span, Span] | None
     gold_bytes: int
 
-    def has_unknown(self, unknown_id: int | None) -> bool:
-        """True if one of its tokens, masked or not, is the vocabulary's unknown token."""
-        return unknown_id is not None and unknown_id in (*self.cloze.ids, *(self.cloze.gold or ()))
-
 
 @dataclass(frozen=True)
 class Examples:
@@ -107,9 +103,9 @@ def _masked(
     if lm.max_length is not None and len(ids) > lm.max_length:
         return "too long"
     places = [p for p, token in enumerate(ids) if p >= first and token not in special]
-    if len(places) < 2 or (mask == "contiguous" and not _starts(places)):
-        return "too short"
     blanks = _blanks(places, mask, _hash(seed, mask, sentence.id, "blanks"))
+    if blanks is None:
+        return "too short"
     offsets, spans, gold = encoding.get("offset_mapping"), None, [ids[place] for place in blanks]
     blank_spans: tuple[Span | None, ...] = (None,)
     if offsets is None:
@@ -134,24 +130,22 @@ def _masked(
     return MaskedPair(f"{sentence.id}/{mask}", sentence.id, mask, cloze, spans, covered)
 
 
-def _blanks(places: Sequence[int], mask: str, number: int) -> list[int]:
+def _blanks(places: Sequence[int], mask: str, number: int) -> list[int] | None:
     """Two places, uniform over neighbours or over unordered pairs, as the number falls.
 
-    The remainder of a 64-bit number by n favours some outcomes by less than n / 2^64, which no
-    experiment could notice. Published results depend on this derivation: it must not change.
+    None if there are too few. The remainder of a 64-bit number by n favours some outcomes by less
+    than n / 2^64, which no experiment could notice. Published results depend on this derivation:
+    it must not change.
     """
     if mask == "contiguous":
-        starts = _starts(places)
-        start = starts[number % len(starts)]
-        return [start, start + 1]
+        # a special token may be between two places
+        starts = [low for low, high in pairwise(places) if high == low + 1]
+        return [starts[number % len(starts)] + step for step in (0, 1)] if starts else None
+    if len(places) < 2:
+        return None
     first, second = number % len(places), (number // len(places)) % (len(places) - 1)
     second += second >= first
     return [places[i] for i in sorted((first, second))]
-
-
-def _starts(places: Sequence[int]) -> list[int]:
-    """The places whose right neighbour can be masked too: a special token may be between."""
-    return [low for low, high in pairwise(places) if high == low + 1]
 
 
 def _hash(*parts: object) -> int:

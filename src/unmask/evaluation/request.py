@@ -12,7 +12,7 @@ from unmask.constructions import CONSTRUCTIONS, check_methods, default_options, 
 from unmask.errors import CorpusError, MethodError, SupportError
 from unmask.evaluation.kind import EXAMPLE, Evaluate
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
-from unmask.evaluation.rows import WHOLE_VOCABULARY, LabelledMethod
+from unmask.evaluation.rows import SKETCHED_VOCABULARY, WHOLE_VOCABULARY, LabelledMethod
 from unmask.evaluation.run import CorpusIdentity
 from unmask.jobs.folder import Shard
 from unmask.jobs.model_source import ModelSource
@@ -75,18 +75,6 @@ class EvaluationRequest:
     corpus_name: str | None = None
     model_name: str | None = None
 
-    def __post_init__(self) -> None:
-        """Reject what no corpus and no model can be measured by."""
-        if not isinstance(self.support, str | Sequence | Sketch):
-            raise SupportError(
-                f"support is a name, a list of tokens or a Sketch, not {quoted(self.support)}"
-            )
-        if not self.masks:
-            raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
-        self.constructions(list(CONSTRUCTIONS))
-        # raises on a wrong one
-        Sketch(seed=self.seed)
-
     def constructions(self, every: Sequence[str]) -> tuple[LabelledMethod, ...]:
         """The constructions, of which `every` can be computed, with options unlike the defaults."""
         names = [n for name in self.methods for n in (every if name == ALL else [name])]
@@ -116,30 +104,45 @@ class EvaluationRequest:
         The examples are rows of an input, which is known by the corpus; `options` are those of
         `Job`.
         """
+        if not isinstance(self.support, str | Sequence | Sketch):
+            raise SupportError(
+                f"support is a name, a list of tokens or a Sketch, not {quoted(self.support)}"
+            )
+        if not self.masks:
+            raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
+        self.constructions(list(CONSTRUCTIONS))
+        drawn_by = Sketch(seed=self.seed)
         corpus = read_corpus(self.corpus)
         corpus = replace(corpus, name=self.corpus_name or corpus.name)
         lm = self.model.load()
         spec, sketch = resolved(self.support, 2, lm.model.vocabulary_size), None
         if isinstance(spec, Sketch):
-            sketch = replace(spec, seed=self.seed)
+            sketch = replace(spec, seed=drawn_by.seed)
         methods = self.constructions(list(CONSTRUCTIONS) if sketch is None else sketchable())
         if sketch is not None:
             check_sketched([name for name, _ in methods], _INSTEAD)
         support: str | Sequence[str] = WHOLE_VOCABULARY
         if not (isinstance(self.support, Sketch) or is_auto(self.support)):
             support = self.support
-        pairs, draw = self._drawn(lm, corpus, support)
+        pairs, draw = self._drawn(lm, corpus, support, say)
+        if isinstance(support, str):
+            # another name, so that estimates and exact numbers are never averaged together
+            support_name = support if sketch is None else SKETCHED_VOCABULARY
+        else:
+            # a list of one token must not be taken for a name
+            support_name = ",".join(support) + ("," if len(support) == 1 else "")
         kind = Evaluate(
             corpus=corpus.name,
             model_name=self.model_name or model_name(self.model.place),
             draw=draw,
             support=support if isinstance(support, str) else tuple(support),
+            support_name=support_name,
             constructions=methods,
+            title=", ".join(method.label for method in methods),
             support_size=len(lm.support(support).ids),
             sketch=sketch,
             settings=replace(self.settings, progress=False, announce=False),
         )
-        say(_summary(kind, corpus, pairs, lm))
         records = [Record({EXAMPLE: pair}) for pair in pairs]
         identity = CorpusIdentity(corpus.name, len(corpus.sentences), corpus.digest)
         sample = [record.row for record in records[:_SAMPLE]]
@@ -153,10 +156,14 @@ class EvaluationRequest:
         )
 
     def _drawn(
-        self, lm: LanguageModel, corpus: Corpus, support: str | Sequence[str]
+        self, lm: LanguageModel, corpus: Corpus, support: str | Sequence[str], say: Say
     ) -> tuple[list[MaskedPair], dict[str, Any]]:
-        """The examples, one of each mask in turn, for a run may be stopped; and `Evaluate.draw`."""
+        """The examples, one of each mask in turn, for a run may be stopped; and `Evaluate.draw`.
+
+        Tells how many there are, which sentences are none, and how many hold unknown words.
+        """
         limit, seed = self.examples, self.seed
+        name = self.model_name or model_name(self.model.place)
         by_mask = {
             mask: examples(lm, corpus.sentences, mask=mask, limit=limit, seed=seed, support=support)
             for mask in dict.fromkeys(self.masks)
@@ -172,8 +179,25 @@ class EvaluationRequest:
             raise CorpusError(
                 f"no sentence of {corpus.name} can be an example with this model: {why}"
             )
-        clozes = [(pair.id, pair.cloze) for pair in pairs]
-        tokens = [[id, cloze.ids, cloze.positions, cloze.gold] for id, cloze in clozes]
+        line = f"{printable(name)} on {printable(corpus.name)}: "
+        line += f"{len(corpus):,} distinct sentences"
+        if skipped := [f"{count:,} {why}" for why, count in corpus.refused.items() if count]:
+            line += f" (and {', '.join(skipped)})"
+        line += f", {len(pairs):,} examples ({', '.join(by_mask)})"
+        every = [(mask, *each) for mask, reasons in refused.items() for each in reasons.items()]
+        if every:
+            rejected = ", ".join(f"{count} {reason} ({mask})" for mask, reason, count in every)
+            line += f"; rejected before the last: {rejected}"
+        unk, clozes = lm.tokenizer.unk_token_id, [pair.cloze for pair in pairs]
+        if unknown := sum(unk in (*cloze.ids, *(cloze.gold or ())) for cloze in clozes):
+            mark = printable(str(lm.tokenizer.convert_ids_to_tokens([unk])[0]))
+            line += (
+                f"; {unknown:,} of them hold words that the vocabulary has no token for ({mark})"
+            )
+        say(line)
+        tokens = [
+            [pair.id, pair.cloze.ids, pair.cloze.positions, pair.cloze.gold] for pair in pairs
+        ]
         draw = {"masks": list(by_mask), "limit": limit, "seed": seed, "count": len(pairs)}
         return pairs, {**draw, "digest": sha256(tokens), "refused": refused}
 
@@ -224,25 +248,3 @@ def _as_stored(method: str, name: str, value: object) -> object:
             f"option {quoted(name)} of {quoted(method)} goes into the plan of the run: a number, a"
             f" text or a list of them, not {quoted(type(value).__name__)}"
         ) from None
-
-
-def _summary(kind: Evaluate, corpus: Corpus, pairs: Sequence[MaskedPair], lm: LanguageModel) -> str:
-    """The examples, the sentences that are none, and how many hold unknown words."""
-    rejected = [
-        f"{count} {reason} ({mask})"
-        for mask, reasons in kind.draw["refused"].items()
-        for reason, count in reasons.items()
-    ]
-    not_taken = [f"{count:,} {why}" for why, count in corpus.refused.items() if count]
-    line = f"{printable(kind.model_name)} on {printable(kind.corpus)}: "
-    line += f"{len(corpus):,} distinct sentences"
-    if not_taken:
-        line += f" (and {', '.join(not_taken)})"
-    line += f", {len(pairs):,} examples ({', '.join(kind.draw['masks'])})"
-    if rejected:
-        line += f"; rejected before the last: {', '.join(rejected)}"
-    tokenizer = lm.tokenizer
-    if unknown := sum(pair.has_unknown(tokenizer.unk_token_id) for pair in pairs):
-        mark = printable(str(tokenizer.convert_ids_to_tokens([tokenizer.unk_token_id])[0]))
-        line += f"; {unknown:,} of them hold words that the vocabulary has no token for ({mark})"
-    return line

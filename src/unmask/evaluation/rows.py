@@ -98,7 +98,8 @@ class ResultRow:
         """Reject numbers that are not finite: a mean over examples would not be one either."""
         for name in (*METRICS, "incompatibility", *ERRORS.values()):
             value = getattr(self, name)
-            may_lack = self.failed or name not in METRICS or (name == "all_kl" and self.sketched)
+            is_sketch = self.pairwise_error is not None
+            may_lack = self.reason or name not in METRICS or (name == "all_kl" and is_sketch)
             if not (may_lack if value is None else math.isfinite(value)):
                 raise UnmaskError(f"{name} of a result row is a finite number, not {quoted(value)}")
 

@@ -242,7 +242,7 @@ def _look(heads: Iterable[Iterable[Record]], where: str) -> tuple[list[str], lis
                 else:
                     break
         except CorpusError as error:
-            reasons.append(str(error))
+            reasons += error.args
         # lines of JSON may each have others: that of a later row is no slip
         names = names or list(good[0] if good else ())
         sample += good

@@ -41,6 +41,12 @@ class Record(NamedTuple):
     line: Line | None = None
 
 
+class MissingColumn(str):
+    """The reason that rows lack a column: an option may name another."""
+
+    __slots__ = ()
+
+
 def listed(names: Iterable[object], most: int = 20) -> str:
     """Names for an error message, the first of many."""
     quoted_names = [quoted(name) for name in names]
@@ -56,7 +62,7 @@ def columns_reason(
     for name in columns:
         if name not in counts:
             its = listed(counts) or "none at all"
-            return f"{where} has no column {quoted(name)}; it has {its}{hint}"
+            return MissingColumn(f"{where} has no column {quoted(name)}; it has {its}{hint}")
     for name, count in counts.items():
         if count > 1:
             return f"{where} has {count} columns {quoted(name)}; give each a name of its own"

@@ -15,7 +15,7 @@ from unmask.evaluation.reports.summary import (
     differences,
     summarise,
 )
-from unmask.evaluation.reports.tables import ReportTable, is_difference, report_table
+from unmask.evaluation.reports.tables import TABLES, ReportTable, report_table
 from unmask.evaluation.rows import Group, Positions, ResultRow
 from unmask.evaluation.run import EvaluationRun
 from unmask.jobs.plan import FUNCTION, ModelIdentity, model_changes
@@ -43,19 +43,15 @@ class Report:
 
     def summaries(self, name: str) -> list[Summary]:
         """The numbers of a table; differences need a baseline, and without one there are none."""
-        baseline = self.baseline if is_difference(name) else None
-        if is_difference(name) and baseline is None:
+        kind = TABLES[name]
+        baseline = self.baseline if kind.is_difference else None
+        if kind.is_difference and baseline is None:
             return []
-        if name.startswith("distance"):
+        if kind.is_binned:
             return by_distance(self.rows, self.resampling, baseline=baseline)
         if baseline is not None:
             return differences(self.rows, baseline, self.resampling)
         return summarise(self.rows, self.resampling)
-
-    def table(self, name: str) -> ReportTable:
-        """One of `tables.TABLES`, with the notes of the report behind its own."""
-        (table,) = self.tables([name])
-        return table
 
     def tables(self, names: Iterable[str]) -> list[ReportTable]:
         """Tables of one document: a term or a note is explained in the first that has it."""
@@ -101,17 +97,17 @@ def _check_one_sample(runs: Iterable[EvaluationRun]) -> None:
     positions: dict[tuple[Group, str], Positions] = {}
     for run in runs:
         model, corpus = run.job.model, run.corpus
-        first = models.setdefault(model.name, model)
-        different = {
-            f"models {quoted(model.name)}": any(model_changes(first, model, FUNCTION)),
-            f"corpora {quoted(corpus.name)}": corpus.digest
-            != corpora.setdefault(corpus.name, corpus.digest),
-        }
-        for named in (named for named, is_different in different.items() if is_different):
-            raise StoreError(
-                f"two runs name different {named}; report them apart, or evaluate one under"
-                " another name"
-            )
+        other, digest = models.setdefault(model.name, model), corpora.setdefault(corpus.name, "")
+        for named, is_same in (
+            (f"models {quoted(model.name)}", not any(model_changes(other, model, FUNCTION))),
+            (f"corpora {quoted(corpus.name)}", digest in ("", corpus.digest)),
+        ):
+            if not is_same:
+                raise StoreError(
+                    f"two runs name different {named}; report them apart, or evaluate one under"
+                    " another name"
+                )
+        corpora[corpus.name] = corpus.digest
         run_groups = {row.group for row in run.rows}
         for group in sorted(groups & run_groups):
             raise StoreError(
@@ -145,8 +141,6 @@ def _notes(run: EvaluationRun) -> list[str]:
             listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
             notes.append(f", {mask}: sentences rejected before the last example: {listed}.")
     notes += [f": {part} {_DAMAGED}" for part in run.damaged]
-    if mixed := _mixed_versions(run.values("software")):
-        notes.append(f": result rows were computed with several versions: {mixed}.")
     # convergence is reported, never assumed
     solved = Counter(row.construction for row in run.rows if row.converged is not None)
     missed = Counter(row.construction for row in run.rows if row.converged is False)
@@ -155,13 +149,3 @@ def _notes(run: EvaluationRun) -> list[str]:
         for name in missed
     ]
     return [f"{run.job.model.name} on {run.corpus.name}{note}" for note in notes]
-
-
-def _mixed_versions(lines: Iterable[str]) -> str:
-    """The packages that have several versions in lines such as "torch 2.13.0, numpy 2.4.0"."""
-    versions: dict[str, set[str]] = {}
-    for part in ", ".join(lines).split(", "):
-        name, _, version = part.partition(" ")
-        versions.setdefault(name, set()).add(version)
-    mixed = ((name, sorted(each)) for name, each in sorted(versions.items()) if len(each) > 1)
-    return "; ".join(f"{name} {' and '.join(each)}" for name, each in mixed)

@@ -5,6 +5,7 @@ Cells stay numbers here. How a number or a hostile name is written is for the ou
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from unmask.evaluation.reports.paper import CITATION, published
 from unmask.evaluation.reports.paper import MEASURES as PAPER_MEASURES
@@ -80,12 +81,30 @@ NAMES = {
     "unary_nll": "U-NLL",
 }
 
-# what tables are called
+
+class TableKind(NamedTuple):
+    """A table of reports: its title, its measures, and the sentences below every such table."""
+
+    title: str
+    measures: Sequence[str]
+    notes: tuple[str, ...] = ()
+    is_difference: bool = False
+    is_binned: bool = False
+
+
 TABLES = {
-    "results": "Results",
-    "differences": "Paired differences",
-    "distance": "NLL by token distance",
-    "distance-differences": "Paired differences by token distance",
+    "results": TableKind("Results", MEASURES, ("Means are over examples, and lower is better.",)),
+    "differences": TableKind("Paired differences", METRICS, (DIFFERENCES,), is_difference=True),
+    "distance": TableKind(
+        "NLL by token distance", NLLS, (f"Mean NLLs per distance. {DISTANCE}",), is_binned=True
+    ),
+    "distance-differences": TableKind(
+        "Paired differences by token distance",
+        NLLS,
+        (DISTANCE, DIFFERENCES),
+        is_difference=True,
+        is_binned=True,
+    ),
 }
 # which may move into the title where they are the same in all rows
 _SETTING = {*Group._fields, "minus"} - {"construction"}
@@ -121,10 +140,7 @@ class ReportTable:
 
 
 def report_table(
-    name: str,
-    summaries: Sequence[Summary],
-    *,
-    vocabularies: Mapping[str, str] | None = None,
+    name: str, summaries: Sequence[Summary], *, vocabularies: Mapping[str, str] | None = None
 ) -> ReportTable:
     """One of `TABLES`: a row per summary, its group and its numbers.
 
@@ -132,16 +148,15 @@ def report_table(
     the vocabulary of a model, by a hash for example: a model that it does not name is taken to have
     one of its own.
     """
-    is_results, is_binned = name == "results", name.startswith("distance")
-    measures = MEASURES if is_results else NLLS if is_binned else METRICS
-    facts = {"minus": "baseline"} if is_difference(name) else {}
-    facts |= {"distance from": "first", "to": "last"} if is_binned else {}
-    facts |= {"examples": "examples"} | ({"failed": "failed"} if is_results else {})
+    kind, is_results = TABLES[name], name == "results"
     groups = [summary.group for summary in summaries]
+    facts = {"minus": "baseline"} if kind.is_difference else {}
+    facts |= {"distance from": "first", "to": "last"} if kind.is_binned else {}
+    facts |= {"examples": "examples"} | ({"failed": "failed"} if is_results else {})
     columns: dict[str, list[Cell]] = {
         **{field: [getattr(group, field) for group in groups] for field in Group._fields},
         **{title: [getattr(row, field) for row in summaries] for title, field in facts.items()},
-        **{NAMES[measure]: [row[measure] for row in summaries] for measure in measures},
+        **{NAMES[measure]: [row[measure] for row in summaries] for measure in kind.measures},
     }
     paper: dict[str, list[Cell]] = {
         f"{NAMES[measure]}, paper": [published(group, measure) for group in groups]
@@ -149,52 +164,33 @@ def report_table(
     }
     paper = {title: numbers for title, numbers in paper.items() if any(numbers)}
     columns |= paper
-    used = {NAMES[measure] for measure in (*measures, *(NLLS if is_results else ()))}
+    used = {NAMES[measure] for measure in (*kind.measures, *(NLLS if is_results else ()))}
     used |= {text for group in groups for text in (group.mask, group.support)}
     terms = [term for text, term in TERMS.items() if text in used]
     if any(group.support not in TERMS for group in groups):
         terms.append(CANDIDATES)
-    return ReportTable(
-        title=TABLES[name],
-        columns=tuple(columns),
-        rows=tuple(zip(*columns.values(), strict=True)),
-        notes=_notes(name, summaries, vocabularies or {}, has_paper=bool(paper)),
-        terms=tuple(terms),
-        signed=is_difference(name),
-    )
-
-
-def is_difference(name: str) -> bool:
-    """True if a table holds differences from a baseline."""
-    return name.endswith("differences")
-
-
-def _notes(
-    name: str,
-    summaries: Sequence[Summary],
-    vocabularies: Mapping[str, str],
-    *,
-    has_paper: bool,
-) -> tuple[str, ...]:
-    """The sentences below a table: those that hold for it."""
-    is_results, groups = name == "results", [summary.group for summary in summaries]
-    models = {group.model for group in groups}
     # a pair, so that no model without a vocabulary is taken for the name of one
-    distinct = {(model in vocabularies, vocabularies.get(model, model)) for model in models}
+    by_model = vocabularies or {}
+    distinct = {
+        (group.model in by_model, by_model.get(group.model, group.model)) for group in groups
+    }
     is_sketched = any(group.support == SKETCHED_VOCABULARY for group in groups)
     holds = {
-        "Means are over examples, and lower is better.": is_results,
-        f"Mean NLLs per distance. {DISTANCE}": name == "distance",
-        DISTANCE: name == "distance-differences",
-        DIFFERENCES: is_difference(name),
         INTERVALS: True,
         VOCABULARIES: is_results and len(distinct) > 1,
         FAILURES: any(summary.failed for summary in summaries),
         SKETCHES: is_results and is_sketched,
         FEW: name != "distance" and any(0 < summary.examples < FEWEST for summary in summaries),
-        PAPER: has_paper,
+        PAPER: bool(paper),
     }
-    return tuple(note for note, is_true in holds.items() if is_true)
+    return ReportTable(
+        title=kind.title,
+        columns=tuple(columns),
+        rows=tuple(zip(*columns.values(), strict=True)),
+        notes=(*kind.notes, *(note for note, is_true in holds.items() if is_true)),
+        terms=tuple(terms),
+        signed=kind.is_difference,
+    )
 
 
 def shown_setting(group: Group) -> str:
