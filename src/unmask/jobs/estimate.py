@@ -80,11 +80,14 @@ def estimate(worker: Worker, left: Sequence[Unit], rows: int | None, *, is_dry: 
         return f"{kind.title}: the cost is not known before it runs" if is_dry else None
     total = sum(work.passes for _, work in sample)
     passes, count = total / len(sample), 1.0 if rows is None else rows * len(sample) / read
+    is_short = passes * count <= _FEW_PASSES
+    if is_short and not is_dry:
+        return None
     at_most = "at most " if any(work.at_most for _, work in sample) else ""
     noun = f"{rows:,} {kind.noun}{'s' * (rows != 1)}" if rows else "each"
     line = f"{kind.title}: {at_most}{passes * count:,.0f} forward passes for {noun}"
-    if passes * count <= _FEW_PASSES:
-        return line if is_dry else None
+    if is_short:
+        return line
     # a forward pass of the mean length
     tokens = max(2, round(sum(work.passes * work.tokens for _, work in sample) / total))
     size = min(_ROWS_TIMED, rows_per_batch(lm.model, tokens, kind.settings))

@@ -64,6 +64,7 @@ class Kind:
     name, noun, verb, must_answer = "", "text", "scored", False
     final: tuple[type[Exception], ...] = (UnmaskError,)
     row_seconds = 2e-4
+    runs_alone: bool = False
     methods: Sequence[str] = ()
     model_name: str = ""
     prefix: str = ""
@@ -80,11 +81,6 @@ class Kind:
     def output_columns(self) -> Mapping[str, str]:
         """The columns that it adds, and their types."""
         raise NotImplementedError
-
-    @property
-    def runs_alone(self) -> bool:
-        """True where its rows share no batches."""
-        return False
 
     @property
     def title(self) -> str:

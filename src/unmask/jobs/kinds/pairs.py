@@ -76,7 +76,7 @@ class PairsKind(Kind):
         return results
 
     @property
-    def runs_alone(self) -> bool:
+    def runs_alone(self) -> bool:  # type: ignore[override]
         """True if items by tables, which share no forward passes, are among them."""
         return not set(self.methods) <= set(WITHOUT_TABLES)
 
