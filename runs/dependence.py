@@ -24,8 +24,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from rows import Row, extend, read
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 import unmask
 from unmask.evaluation.masks import MASKS, examples
@@ -94,7 +96,7 @@ def _tree_row(lm: unmask.LanguageModel, one: Parsed, samples: int) -> Row:
         found = lm.dependence(
             one.sentence.text, measure=measure, places=one.spans, samples=samples, settings=QUIET
         )
-        free, flat = found.tree(), found.tree(projective=True)
+        free, flat = _free_tree(found.values.numpy()), found.tree()
         # `apart` counts tokens, and a word may have several
         apart = (pair for pair in found.pairs() if pair.second - pair.first > 1)
         best = max(apart, key=lambda pair: pair.value, default=None)
@@ -106,6 +108,13 @@ def _tree_row(lm: unmask.LanguageModel, one: Parsed, samples: int) -> Row:
             "strongest_apart": None if best is None else _named(one, best),
         }
     return row
+
+
+def _free_tree(values: np.ndarray) -> list[Edge]:
+    """The tree with the largest sum of values, whose edges may cross."""
+    lengths = np.nan_to_num(1 + np.nanmax(values) - values, nan=0.0)
+    first, second = minimum_spanning_tree(lengths).nonzero()
+    return sorted((min(pair), max(pair)) for pair in zip(first.tolist(), second.tolist()))
 
 
 def _named(one: Parsed, best: Any) -> Row:

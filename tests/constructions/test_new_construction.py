@@ -129,27 +129,6 @@ def test_scores_by_rows_do(page: dict[str, Any]) -> None:
     assert found.pairwise_nll == pytest.approx(-right[a, b] / 2, abs=1e-5)
 
 
-@pytest.mark.parametrize("weight", [0.5, 0.3])
-def test_metrics_are_those_of_the_definition(page: dict[str, Any], weight: float) -> None:
-    """With powers that compiled passes know, and with others."""
-    A, B, m_a, m_b = EXAMPLE.A, EXAMPLE.B, EXAMPLE.m_a, EXAMPLE.m_b
-    p = np.exp(normalised((A * m_b) ** weight * (B * m_a[:, None]) ** (1 - weight)))
-    tables = EXAMPLE.tables()
-    joints = {
-        "log-pool": unmask.construct("log-pool", tables),
-        "mine": unmask.construct("tilted-orders", tables, weight=weight),
-    }
-    found = unmask.pair_metrics(joints, tables, EXAMPLE.gold)["mine"]
-    kl_a = (A * np.log(A / (p / p.sum(0)))).sum(0)
-    kl_b = (B * np.log(B / (p / p.sum(1, keepdims=True)))).sum(1)
-    assert found.all_kl == pytest.approx(np.concatenate([kl_a, kl_b]).mean(), abs=1e-5)
-    assert found.gold_kl == pytest.approx(
-        (kl_a[EXAMPLE.gold[1]] + kl_b[EXAMPLE.gold[0]]) / 2, abs=1e-5
-    )
-    assert joints["mine"].entropy() == pytest.approx(-(p * np.log(p)).sum(), abs=1e-5)
-    assert joints["mine"].incompatibility() == joints["log-pool"].incompatibility()
-
-
 @pytest.mark.parametrize("name", ["tilted-orders", "one-context-each", "one-order"])
 def test_no_construction_of_the_page_holds_a_whole_table(
     page: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
@@ -185,21 +164,6 @@ def test_no_construction_of_the_page_holds_a_whole_table(
 
 
 # --- through the model -------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_model_builds_it_beside_others(page: dict[str, Any], lm: LanguageModel) -> None:
-    joints = lm.joints(
-        TEXT,
-        methods=["orders", "tilted_orders", "one-order"],
-        options={"orders": {"mean": "geometric"}},
-    )
-    assert list(joints) == ["orders", "tilted-orders", "one-order"]
-    np.testing.assert_allclose(
-        log_table(joints["tilted-orders"]), log_table(joints["orders"]), rtol=0, atol=1e-12
-    )
-    assert joints["one-order"].incompatibility() == joints["orders"].incompatibility() is not None
-    assert set(lm.joints(TEXT)) == set(unmask.CONSTRUCTIONS)
 
 
 def test_what_is_told_is_what_is_paid(page: dict[str, Any]) -> None:
@@ -327,15 +291,3 @@ def test_tables_without_marginals_are_told(page: dict[str, Any]) -> None:
 def test_more_blanks_than_two_are_refused(page: dict[str, Any], lm: LanguageModel) -> None:
     text = "[MASK] [MASK] [MASK]"
     assert "takes two blanks" in refusal(lambda: lm.joint(text, method="tilted-orders", support=2))
-
-
-def test_runs_measure_what_other_processes_know(page: dict[str, Any]) -> None:
-    pytest.importorskip("pyarrow")
-    from unmask.evaluation.request import EvaluationRequest
-    from unmask.jobs.model_source import ModelSource
-    from unmask.records.corpora import CorpusSpec
-
-    place = {"corpus": CorpusSpec("nowhere.txt"), "model": ModelSource(place="./nowhere")}
-    methods = ["mlm", "tilted-orders"]
-    said = refusal(lambda: EvaluationRequest(**place, methods=methods))
-    assert "package.module:function" in said

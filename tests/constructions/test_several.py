@@ -1,7 +1,6 @@
 """More than two blanks: every construction against its definition, and the laws that they share."""
 
 import math
-import warnings
 from functools import cache
 
 import numpy as np
@@ -15,7 +14,6 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 import unmask
 from unmask import LanguageModel, Settings
 from unmask.constructions import CONSTRUCTIONS, construct
-from unmask.errors import UndeterminedWarning
 from unmask.joints.lazy_orders import LazyOrders, averaged_orders
 from unmask.model.row_reader import RowReader
 from unmask.tables.candidate_tables import CandidateTables
@@ -137,14 +135,6 @@ def test_compatible_models_give_back_their_joint(name: str, blanks: int) -> None
         assert joint.incompatibility() == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["mlm", "mrf", "mrf-logit"])
-def test_the_others_do_not(name: str) -> None:
-    lm = toy(3, size=4)
-    assert isinstance(lm.model, ToyMaskedLM)
-    joint = lm.joint(text(3), method=name, support=[0, 1, 2, 3], settings=QUIET)
-    assert np.abs(np.log(probabilities(joint)) - np.log(lm.model.joint)).max() > 0.1
-
-
 @pytest.mark.parametrize("name", EVERY)
 def test_two_blanks_are_the_same_numbers_as_from_their_tables(name: str) -> None:
 
@@ -168,42 +158,6 @@ def test_relabelling_candidates_relabels_the_joint(name: str) -> None:
     other = lm.joint(text(3), method=name, support=[4, 0, 2], settings=QUIET)
     for tokens in (("t0", "t2", "t4"), ("t4", "t4", "t2")):
         assert one.log_prob(*tokens) == pytest.approx(other.log_prob(*tokens), abs=1e-6)
-
-
-def locked(blanks: int, leak: float) -> ToyMaskedLM:
-    """Two blocks of fills that meet only through a leak: plain steps do not get across."""
-    rng = np.random.default_rng(3)
-    table = np.full((4,) * blanks, leak)
-    for block in (slice(0, 2), slice(2, 4)):
-        where = (block,) * blanks
-        table[where] += rng.uniform(0.5, 1.5, table[where].shape) * (1 + 3 * block.start)
-    return ToyMaskedLM(table)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("leak", [1e-2, 1e-4, 1e-6, 1e-9, 1e-12, 1e-16, 1e-30, 1e-100])
-def test_the_pool_crosses_between_blocks_that_hardly_meet_or_says_so(leak: float) -> None:
-    model = locked(3, leak)
-    lm = LanguageModel(model, ToyTokenizer(4))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndeterminedWarning)
-        joint = lm.joint(text(3), method="log-pool", support=[0, 1, 2, 3], settings=QUIET)
-    away = np.abs(probabilities(joint) - model.joint).sum() / 2
-    if leak >= 1e-6:
-        assert joint.diagnostics["converged"] is True
-    # float32 answers of the model leave some of the balance between the blocks open
-    assert joint.diagnostics["converged"] is False or away < 1e-3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("leak", [1e-6, 1e-12, 1e-16, 1e-30])
-def test_modes_of_one_fill_each_are_weighed_or_not_claimed(leak: float) -> None:
-    table = np.full((3, 3, 3), leak)
-    table[[0, 1, 2], [0, 1, 2], [0, 1, 2]] = (0.6, 0.3, 0.1)
-    lm = LanguageModel(ToyMaskedLM(table), ToyTokenizer(3))
-    joint = lm.joint(text(3), method="log-pool", support=[0, 1, 2])
-    away = np.abs(probabilities(joint) - table / table.sum()).sum() / 2
-    assert joint.diagnostics["converged"] is False or away < 1e-3
 
 
 @pytest.mark.slow

@@ -9,30 +9,11 @@ from examples import EXAMPLES, SOLVABLE, Example, build
 import unmask
 
 
-def noisy(scale: float) -> Example:
-    """Compatible conditionals, and one pattern of noise on them, as loud as told."""
-    example = examples.compatible(60, 50, seed=3)
-    noise_A, noise_B = np.random.default_rng(7).normal(size=(2, 60, 50))
-    return Example(
-        f"noise-{scale}",
-        examples._f32(example.logits_A + scale * noise_A),
-        examples._f32(example.logits_B + scale * noise_B),
-        example.m_a,
-        example.m_b,
-    )
-
-
 def contradiction() -> Example:
     """Each blank says that the tokens agree, the other that they differ."""
     agree = np.array([[0.0, -30.0], [-30.0, 0.0]])
     half = np.array([0.5, 0.5])
     return Example("contradiction", agree, -30 - agree, half, half)
-
-
-@pytest.mark.parametrize("shape", [(2, 2), (7, 3), (40, 40), (300, 200)])
-def test_compatible_tables_have_none(shape: tuple[int, int]) -> None:
-    tables = examples.compatible(*shape, seed=9).tables()
-    assert 0 <= unmask.construct("log-pool", tables).incompatibility() < 1e-9
 
 
 @pytest.mark.parametrize("kind", SOLVABLE)
@@ -43,16 +24,6 @@ def test_it_is_as_defined(kind: str, shape: tuple[int, int]) -> None:
     assert unmask.construct("log-pool", example.tables()).incompatibility() == pytest.approx(
         right, rel=1e-5, abs=1e-9
     )
-
-
-@pytest.mark.slow
-def test_it_grows_with_noise() -> None:
-    levels = [noisy(scale) for scale in np.linspace(0, 2, 20)]
-    found = [unmask.construct("log-pool", example.tables()).incompatibility() for example in levels]
-    assert found == sorted(found)
-    assert len(set(found)) == 20
-    right = [reference.incompatibility(example.A, example.B) for example in levels]
-    assert found == pytest.approx(right, rel=1e-5, abs=1e-9)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)

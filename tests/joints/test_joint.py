@@ -50,16 +50,6 @@ def test_marginals(shape: tuple[int, ...]) -> None:
             assert marginal.log_prob(i) == pytest.approx(math.log(mass), abs=1e-12)
 
 
-def test_conditionals_of_two_axes() -> None:
-    p, joint = given((4, 6))
-    column = joint.conditional(0, given={1: "y2"})
-    row = joint.conditional(1, given={0: "x3"})
-    for a in range(4):
-        assert column.log_prob(a) == pytest.approx(math.log(p[a, 2] / p[:, 2].sum()), abs=1e-12)
-    for b in range(6):
-        assert row.log_prob(b) == pytest.approx(math.log(p[3, b] / p[3].sum()), abs=1e-12)
-
-
 def test_conditionals_of_three_axes_sum_out_what_is_not_given() -> None:
     p, joint = given((3, 4, 5))
     full = joint.conditional(1, given={0: "x1", 2: "z4"})

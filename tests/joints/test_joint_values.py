@@ -18,7 +18,6 @@ from unmask.errors import SupportError, UnmaskError
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import LazyOrders
 from unmask.joints.lazy_pair import LazyPair
-from unmask.text.support import Support
 
 ONE, PAIR = "the [MASK] sat.", "the [MASK] sat on the [MASK]."
 THREE = "the [MASK] [MASK] on the [MASK]."
@@ -136,9 +135,3 @@ def test_an_option_that_is_misspelt_is_guessed(text, lm) -> None:
         lm.joint(text, method="ag", step=3)
     with pytest.raises(UnmaskError, match="has no option 'xyzzy'; it takes none"):
         lm.joint(text, xyzzy=3)
-
-
-def test_a_dense_joint_of_ones_own_may_be_turned() -> None:
-    axis = Support.of(["x", "y"])
-    joint = Joint.from_scores(torch.tensor([[0.0, 1.0], [2.0, 3.0]]), (axis, axis))
-    assert joint.marginal(1, 0).log_prob("y", "x") == pytest.approx(joint.log_prob("x", "y"))

@@ -1,12 +1,10 @@
 """Joints that ask for a few contexts only: what they rank and draw is what the tables say."""
 
-import math
 from collections.abc import Sequence
 
 import examples
 import numpy as np
 import pytest
-import torch
 from examples import Example, log_table
 from torch import Tensor
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
@@ -108,28 +106,6 @@ def test_a_pair_needs_one_context_of_each_table(
     right = log_table(unmask.construct(method, example.tables(), **options))
     assert joint.log_prob(3, 4) == pytest.approx(right[3, 4], abs=1e-9)
     assert sorted(asked[before:]) == [("a", 3), ("b", 4)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("method", "options"), CASES[:2])
-def test_samples_have_the_joints_frequencies(
-    method: str, options: dict, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    example = peaked(40, 35, 3)
-    tables, _ = lazy(example, monkeypatch)
-    joint = unmask.construct(method, tables, **options)
-    # as if the axes were too long for the tables to be cheaper: a few draws at a time
-    generator = torch.Generator().manual_seed(0)
-    draws = [fill for _ in range(200) for fill in joint.sample(25, seed=generator)]
-    monkeypatch.undo()
-    right = np.exp(log_table(unmask.construct(method, example.tables(), **options)))
-    counts = np.zeros_like(right)
-    for fill in draws:
-        counts[fill.ids] += 1
-    spread = np.sqrt(right * (1 - right) / 5_000)
-    # two draws of a cell that is nearly impossible may happen
-    assert (np.abs(counts / 5_000 - right) < 5 * spread + 4e-4).all()
-    assert draws[0].log_prob == pytest.approx(math.log(right[draws[0].ids]), abs=1e-9)
 
 
 def test_samples_are_seeded_and_ask_for_what_they_drew(monkeypatch: pytest.MonkeyPatch) -> None:

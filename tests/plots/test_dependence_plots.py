@@ -161,7 +161,7 @@ def test_arcs_are_the_projective_tree_and_do_not_cross() -> None:
         ]
         drawn.append(tuple(ends))
         assert (arc[:, 1] > 0).all()
-    assert sorted(drawn) == found.tree(projective=True)
+    assert sorted(drawn) == found.tree()
     for one, other in combinations(arcs(figure), 2):
         # of two arcs, where both are above a place, always the same one is the higher
         low, high = max(one[0, 0], other[0, 0]), min(one[-1, 0], other[-1, 0])
@@ -180,7 +180,7 @@ def test_arcs_are_the_projective_tree_and_do_not_cross() -> None:
 @pytest.mark.slow
 def test_a_second_tree_is_below() -> None:
     found = a_map()
-    above = found.tree(projective=True)
+    above = found.tree()
     new = next(edge for edge in combinations(range(6), 2) if edge not in above)
     # in either direction
     other = [*((b, a) for a, b in above[:2]), new]

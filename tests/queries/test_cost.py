@@ -99,13 +99,6 @@ def test_metrics_of_all_constructions_cost_no_further_row() -> None:
     assert rows_asked(lm) == before
 
 
-def test_rectangular_supports_are_counted_by_their_contexts() -> None:
-    lm = toy()
-    support: dict[int, list[str]] = {0: ["t0", "t1"], 1: ["t3", "t4", "t5"]}
-    lm.joint("[MASK] [MASK] t0", method="hcb", support=support)
-    assert rows_asked(lm) == 3 + 2 == forward_passes({"hcb": {}}, (2, 3))
-
-
 def test_candidates_cost_one_row_more_for_the_mass_they_capture() -> None:
     lm = toy()
     joint = lm.joint("[MASK] [MASK] t0", method="ag", support=["t0", "t1", "t5"])
@@ -129,14 +122,6 @@ def test_options_change_the_price_as_announced() -> None:
         assert rows_asked(lm) == price, methods
         assert forward_passes({name: options.get(name, {}) for name in methods}, (V, V)) == price
         assert lm.cost("t1 [MASK] [MASK]", methods=methods, options=options).forward_passes == price
-
-
-def test_the_pivots_axis_decides_which_support_is_paid_for() -> None:
-    lm = toy()
-    support: dict[int, list[str]] = {0: ["t0", "t1"], 1: ["t3", "t4", "t5", "t6", "t7"]}
-    lm.joint("[MASK] [MASK] t0", method="hcb", pivot_axis=1, support=support)
-    options = {"hcb": {"pivot_axis": 1}}
-    assert rows_asked(lm) == 2 + 2 == forward_passes(options, (2, 5))
 
 
 @pytest.mark.parametrize(
@@ -181,13 +166,6 @@ def test_numpy_integers_are_integers() -> None:
     assert lm.support(np.array([1, 4, 7])).names == ["t1", "t4", "t7"]
     with pytest.raises(unmask.errors.SupportError, match="blank True"):
         lm.joint("t1 [MASK] [MASK]", support={True: ["t1"]})
-
-
-def test_one_blank_costs_one_row() -> None:
-    lm = toy()
-    joint = lm.joint("t1 [MASK] t2", method="ag")
-    assert rows_asked(lm) == 1 == forward_passes(["ag"], (V,))
-    assert joint.shape == (V,)
 
 
 def test_cost_is_said_in_one_line() -> None:

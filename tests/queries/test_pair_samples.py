@@ -73,17 +73,3 @@ def test_a_mixture_draws_from_a_few_contexts_what_it_says(
     whole.both()
     expected = unmask.construct(method, whole, **options).log_rows(slice(0, 20)).exp().numpy()
     assert p_value([fill.ids for fill in fills], expected) > FAILURE_RATE
-
-
-@pytest.mark.real
-def test_two_blanks_of_a_real_model(tiny_english: unmask.LanguageModel) -> None:
-    mask = tiny_english.tokenizer.mask_token
-    cloze = tiny_english.cloze(f"a {mask} is {mask} .")
-    words = [["man", "woman", "dog", "boy"], ["running", "sleeping", "sitting", "young"]]
-    axes = tuple(tiny_english.support(candidates) for candidates in words)
-    joint = tiny_english.joint(cloze, method="orders", support=dict(enumerate(words)))
-    places = [
-        (axes[0].index(a), axes[1].index(b))
-        for a, b in (fill.ids for fill in joint.sample(DRAWS, seed=6))
-    ]
-    assert p_value(places, table_of(joint)) > FAILURE_RATE

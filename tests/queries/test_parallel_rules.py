@@ -59,28 +59,6 @@ def test_by_hand(rule: str, threshold: float, filled: list[int]) -> None:
     assert FUNCTIONS[rule](step(symmetric()), threshold) == filled
 
 
-LIMITS = {
-    "confidence": (1.1, 0),
-    "entropy-bound": (0, math.inf),
-    "mutual-information": (0, math.inf),
-}
-
-
-@pytest.mark.parametrize("rule", LIMITS)
-def test_limits_are_one_at_a_time_and_all_at_once(rule: str) -> None:
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        size = int(rng.integers(1, 7))
-        values = torch.from_numpy(rng.random((size, size)))
-        log_probs = torch.from_numpy(rng.normal(size=(size, 5))).log_softmax(dim=1)
-        drawn = Step(log_probs, None, rng, values + values.T)
-        one, every = (FUNCTIONS[rule](drawn, limit) for limit in LIMITS[rule])
-        assert len(one) == 1
-        assert sorted(every) == list(range(size))
-        assert one == FUNCTIONS["surest"](drawn, 0.0)
-        assert every == FUNCTIONS["all-at-once"](drawn, 0.0)
-
-
 def test_every_rule_has_a_name_and_a_function() -> None:
     assert set(RULES) == set(FUNCTIONS)
     for rule, about in RULES.items():

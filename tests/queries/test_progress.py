@@ -34,10 +34,3 @@ def test_every_batch_and_every_pass_is_told() -> None:
     assert {(one.what, one.total) for one in passes} == {("ag", 49)}
     assert [one.done for one in passes] == sorted(one.done for one in passes)
     assert passes[-1].fraction == 1
-
-
-def test_scores_of_many_texts_are_told() -> None:
-    heard: list[unmask.Progress] = []
-    settings = unmask.Settings(batch_size=2, progress=heard.append)
-    toy().pairs([("t1 [MASK] [MASK]", "t1", "t2")] * 3, settings=settings)
-    assert heard[-1] == unmask.Progress("orders", 9, 9, "row")

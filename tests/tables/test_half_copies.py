@@ -76,23 +76,3 @@ def test_what_does_not_fit_is_computed_anew_in_every_sweep() -> None:
         tables.both()
         copies = probabilities(tables).copies
         assert (None if copies is None else copies[0].dtype) == dtype, (limit, half)
-
-
-@pytest.mark.parametrize("method", ["ag", "log-pool", "mrf", "hcb", "mlm"])
-def test_divergences_are_near_those_of_exact_tables(method: str) -> None:
-    exact = EXAMPLE.tables()
-    right = unmask.pair_metrics({"": unmask.construct(method, exact)}, exact, (3, 4))[""]
-    tables = kept(torch.bfloat16)
-    metrics = unmask.pair_metrics({"": unmask.construct(method, tables)}, tables, (3, 4))[""]
-    assert metrics.gold_kl == pytest.approx(right.gold_kl, rel=0.02, abs=1e-4)
-    assert metrics.all_kl == pytest.approx(right.all_kl, rel=0.02, abs=1e-4)
-
-
-def test_compatible_conditionals_stay_compatible() -> None:
-    log_joint = torch.from_numpy(np.random.default_rng(2).normal(0, 3, (60, 40)))
-    logits = unmask.DenseLogits(log_joint.float())
-    tables = unmask.PairTables.from_logits(logits, logits)
-    tables.settings = unmask.Settings(half_tables=True)
-    bits = unmask.construct("log-pool", tables).incompatibility()
-    assert bits is not None
-    assert bits < 2e-5

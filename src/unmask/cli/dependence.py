@@ -120,7 +120,7 @@ class DependenceCommand(many.RowsCommand):
 
     def _print(self, lm: "LanguageModel", result: "DependenceMap") -> None:
         """The strongest pairs or the tree, a figure if one is wanted, and what was measured."""
-        edges = result.tree(projective=True) if self.tree else None
+        edges = result.tree() if self.tree else None
         pairs = result.top(self.top)
         if self.json:
             places = [{"name": p.name, "start": p.start, "end": p.end} for p in result.places]

@@ -66,7 +66,7 @@ def construction(name: str) -> Construction:
 
 def default_options(method: str) -> dict[str, object]:
     """The options of a construction, and what they are when not given."""
-    return construction(method).options()
+    return construction(method).options
 
 
 def _names() -> list[str]:
@@ -105,7 +105,7 @@ def register(name: str, *, needs: Needs | None = None) -> Callable[[Function], F
 def check_options(method: str, options: Given, blanks: int = 2) -> None:
     """Raise for options that a construction does not take, or not so, before anything runs."""
     recipe = construction(method)
-    allowed = recipe.options()
+    allowed = recipe.options
     for option, value in options.items():
         if option not in allowed:
             raise MethodError(f"{method} has no {unknown_option(option, allowed)}")

@@ -8,6 +8,7 @@ from inspect import Parameter, signature
 from unmask.constructions.needs import Needs, every_table
 from unmask.joints.forms import Form
 from unmask.joints.joint import Joint
+from unmask.lazy import computed_once
 from unmask.printable import quoted
 from unmask.text.support import Support
 
@@ -55,6 +56,7 @@ class Construction:
     check: Callable[[Given, int], None] = lambda *_: None
     check_axes: Callable[[Given, tuple[Support, ...]], None] = lambda *_: None
 
+    @computed_once
     def options(self) -> dict[str, object]:
         """The options that it takes, with their defaults."""
         return {

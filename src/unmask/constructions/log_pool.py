@@ -1,7 +1,5 @@
 """The geometric mean of the factorisations at the stationary law of pseudo-Gibbs sampling."""
 
-from collections.abc import Callable
-
 from unmask.constructions.construction import Construction
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Product
@@ -19,23 +17,18 @@ def log_pool(tables: Tables) -> Joint:
     whichever blank is drawn last (logarithmic opinion pool, Genest & Zidek 1986).
     """
     law = stationary_law(tables)
-    return form_joint(
-        _form(law.log_others), tables, method="log-pool", diagnostics=law.diagnostics()
-    )
+    form = _form(law.log_others)
+    return form_joint(form, tables, method="log-pool", diagnostics=law.diagnostics())
 
 
-def _form(log_others: Factors) -> Product:
+def _form(log_others: Factors, _: object = None) -> Product:
     blanks = len(log_others)
     return Product((1 / blanks,) * blanks, tuple(log / blanks for log in log_others))
-
-
-def _sketched(law: Factors, _: Callable[[], Factors]) -> Product:
-    return _form(law)
 
 
 LOG_POOL = Construction(
     log_pool,
     "a fill must be likely whichever blank is drawn last",
-    sketched=_sketched,
+    sketched=_form,
     unsketched="",
 )

@@ -115,7 +115,7 @@ def _joint(
     built = function(tables, **options)
     # what was declared, so that a cost that was estimated is the cost
     tables.elicit(parts.whole, masked=parts.masked)
-    settings = {**REGISTERED[name].options(), **options}
+    settings = {**REGISTERED[name].options, **options}
     if isinstance(built, Product | Sum):
         powers = built.powers if isinstance(built, Product) else (1, 1)
         for blank, (table, power) in enumerate(zip(("q(a | b)", "q(b | a)"), powers, strict=False)):

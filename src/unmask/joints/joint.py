@@ -566,10 +566,11 @@ class Joint(Guessable):
 
     def _fills(self, scored: Sequence[Scored]) -> list[Fill]:
         """Fills of cells, with their log-probabilities."""
-        axes, log_total = self.supports, self.log_normalizer
+        axes, log_total = self.supports, self.engine.log_normalizer
         errors: list[float | None] = [None] * len(scored)
         if isinstance(self.engine, Estimated):
-            errors = self.engine.errors(torch.tensor([cell for cell, _ in scored])).tolist()
+            cells = torch.tensor([cell for cell, _ in scored])
+            errors = spread(self.engine.log_probs(cells)).tolist()
         return [
             Fill(
                 tokens=tuple(axis.names[place] for axis, place in zip(axes, cell, strict=True)),

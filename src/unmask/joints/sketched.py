@@ -138,10 +138,6 @@ class Estimated(Engine):
         cells = [cell for cell, _ in super().sample(n, generator)]
         return list(zip(cells, self.scores_of(torch.tensor(cells)).tolist(), strict=True))
 
-    def errors(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
-        """The standard errors of the log-probabilities of fills."""
-        return spread(self.log_probs(cells))
-
     def replicates(self) -> "Iterator[Estimated]":
         """The same as other samples might have given it; a replicate has none of its own."""
         for number in range(1, 1 if self.number else len(self.every_log_sums[0])):

@@ -59,7 +59,7 @@ def plot_arcs(dependence: DependenceMap, other: Iterable[Edge] | None = None) ->
     """The strongest tree without crossings above the text, and `other` edges below it."""
     names = [tokens.label(place.name) for place in dependence.places]
     check_arcs(len(names))
-    above = dependence.tree(projective=True)
+    above = dependence.tree()
     below = [] if other is None else _checked(other, len(names))
     notes = [*_arc_notes(dependence, above, None if other is None else below), *_notes(dependence)]
     with drawing([*notes, *names]) as (figure, fonts):

@@ -253,7 +253,7 @@ class JointModel(Guessable):
         named = default_methods(blanks, axes) if methods is None else methods
         checked = check_methods(named, options, max(2, blanks))[1]
         facts = self._provenance(cloze)
-        return JointRequest(cloze, checked, axes, settings or _DEFAULTS, facts)
+        return JointRequest(cloze, blanks, checked, axes, settings or _DEFAULTS, facts)
 
     def _provenance(self, cloze: Cloze) -> dict[str, object]:
         return {

@@ -58,6 +58,7 @@ class JointRequest:
     """Constructions of the blanks of one text, each with its options: checked, nothing has run."""
 
     cloze: Cloze
+    blanks: int
     methods: Mapping[str, Given]
     support: object
     settings: Settings
@@ -83,11 +84,6 @@ class JointRequest:
                 f"fills; use method {METHOD_WITHOUT_TABLES!r} alone, with its arithmetic mean, "
                 "which needs none, or give a number of candidates per blank, such as 4"
             )
-
-    @property
-    def blanks(self) -> int:
-        """The number of blanks."""
-        return len(self.cloze.positions)
 
     def of_tables(self) -> list[str]:
         """The constructions that cannot score fills one by one."""
@@ -145,7 +141,7 @@ def build_joints(request: JointRequest, model: MaskedLM, whole: Support) -> dict
         return dict.fromkeys(methods, joint)
     for name, options in methods.items():
         construction(name).check_axes(options, supports)
-    if request.is_scored_by_fills(tuple(map(len, supports))):
+    if request.blanks > 2 and request.is_scored_by_fills(tuple(map(len, supports))):
         (method,) = methods
         engine = LazyOrders(BlankReader(reader, cloze, supports))
         facts |= {"length": len(cloze)}

@@ -10,7 +10,7 @@ from unmask.arguments import Options
 from unmask.constructions import CONSTRUCTIONS, build, construction
 from unmask.errors import MethodError, SupportError
 from unmask.joints.joint import Joint
-from unmask.joints.sketched import Sketched
+from unmask.joints.sketched import FormOf, Sketched, spread
 from unmask.queries.cost import Cost
 from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
@@ -102,12 +102,12 @@ def precise_joints(
             f"allow {2 * least + 1:,} forward passes, and "
             f"{_held_bytes(least, whole.shape, len(methods)) / 1e6:,.0f} MB of memory"
         )
-    times_reached = 0
+    times_reached, forms = 0, _forms(methods)
     for size in _sizes(least, limit):
         pair.grow(size)
         if sketch.precision is None and size < limit:
             continue
-        engines = {name: _engine(pair, name, options) for name, options in methods.items()}
+        engines = {name: Sketched(pair, form) for name, form in forms.items()}
         error = max(_stated_error(engine, fill) for engine in engines.values())
         reached = sketch.precision is None or error <= sketch.precision
         # an error that is small once may be small by luck: it must be small with fresh weights too
@@ -152,8 +152,8 @@ def joints_at(
     growing = needs_sketch(methods, whole.shape) or list(methods)
     joints = precise_joints({name: methods[name] for name in growing}, pair, sketch, fill)
     return {
-        name: joints[name] if name in joints else _joint(_engine(pair, name, options), name)
-        for name, options in methods.items()
+        name: joints[name] if name in joints else _joint(Sketched(pair, form), name)
+        for name, form in _forms(methods).items()
     }, pair
 
 
@@ -170,10 +170,10 @@ def _most_contexts(shape: tuple[int, ...], sketch: Sketch, settings: Settings, m
     return max(2, min((sketch.max_passes - 1) // 2, (root - rows) // (2 * tables)))
 
 
-def _engine(pair: SketchedPair, method: str, options: Mapping[str, object]) -> Sketched:
-    form = construction(method).sketched
-    assert form is not None
-    return Sketched(pair, partial(form, **options))
+def _forms(methods: Options) -> dict[str, FormOf]:
+    """By construction, the function that gives its form."""
+    each = {name: construction(name).sketched for name in methods}
+    return {name: partial(form, **methods[name]) for name, form in each.items() if form}
 
 
 def _stated_error(engine: Sketched, fill: tuple[int, int] | None) -> float:
@@ -182,7 +182,7 @@ def _stated_error(engine: Sketched, fill: tuple[int, int] | None) -> float:
     if fill is not None:
         pairs = zip(engine.supports, fill, strict=True)
         cells = [tuple(axis.index(token) for axis, token in pairs)]
-    return float(engine.errors(torch.tensor(cells)).square().mean().sqrt())
+    return float(spread(engine.log_probs(torch.tensor(cells))).square().mean().sqrt())
 
 
 def _joint(engine: Sketched, method: str, diagnostics: Mapping[str, object] = {}) -> Joint:

@@ -75,6 +75,7 @@ class Sampled:
                 self._weights[::-1], sides[::-1], self.given, strict=True
             )
         ]
+        self.densities, self.residuals = self._solved()
 
     def chunks(self) -> list[slice]:
         """Weightings whose pairs of contexts are held at once."""
@@ -84,11 +85,13 @@ class Sampled:
 
     # -- the stationary law
 
-    @computed_once
-    def densities(self) -> tuple[Vectors, Vectors]:
-        """The stationary probability of every token that ran."""
+    def _solved(self) -> tuple[tuple[Vectors, Vectors], Numbers]:
+        """The stationary probability of every token that ran, and how far each law is from solved.
+
+        That is its distance from its own image, relative to each token's probability.
+        """
         flows = [self._flow(outcome) for outcome in (0, 1)]
-        first, self._residuals = stationary(
+        first, residuals = stationary(
             lambda laws, which: flows[0](flows[1](laws, which), which),
             torch.ones_like(self._weights[0]),
         )
@@ -99,13 +102,7 @@ class Sampled:
             self._with_unseen(blank, scale[:, None] * law)
             for blank, (scale, law) in enumerate(zip(scales, laws, strict=True))
         )
-        return first, second
-
-    @property
-    def residuals(self) -> Numbers:
-        """The distance of each law from its own image, relative to each token's probability."""
-        self.densities  # noqa: B018
-        return self._residuals
+        return (first, second), residuals
 
     def is_solved(self, number: int = 0) -> bool:
         """True if the law of one weighting is what its contexts say."""
@@ -127,9 +124,13 @@ class Sampled:
         of_head, of_tail = rows[head], rows[drawn]
 
         def flow(densities: Tensor, which: Tensor) -> Tensor:
-            masses = densities * weights[which]
-            outflow = masses[:, head] @ of_head / trusted[which]
-            return outflow.addcmul_(masses[:, drawn] @ of_tail, scale[which])
+            # a copy of what all weightings have costs more than their products
+            every = len(which) == len(weights)
+            of_which = (weights, trusted, scale)
+            w, t, s = of_which if every else (part[which] for part in of_which)
+            masses = densities * w
+            outflow = masses[:, head] @ of_head / t
+            return outflow.addcmul_(masses[:, drawn] @ of_tail, s)
 
         return flow
 

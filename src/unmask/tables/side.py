@@ -18,11 +18,8 @@ class Side:
     places: Int[Tensor, " size"]
     log_weights: Float[Tensor, " size"]
     tail: Bool[Tensor, " size"]
-
-    @property
-    def certain(self) -> Bool[Tensor, " size"]:
-        """The head: weight one and not a probe."""
-        return ~self.tail & (self.log_weights == 0.0)
+    # the head: weight one and not a probe
+    certain: Bool[Tensor, " size"]
 
     @classmethod
     def of(cls, head: Sequence[int], drawn: Tensor, log_weights: Tensor) -> "Side":
@@ -30,7 +27,8 @@ class Side:
         places = torch.cat([torch.tensor(head, dtype=torch.long), drawn])
         weights = torch.cat([torch.zeros(len(head), dtype=torch.float64), log_weights])
         order = torch.argsort(places)
-        return cls(places[order], weights[order], weights[order] > 0.0)
+        tail = weights[order] > 0.0
+        return cls(places[order], weights[order], tail, ~tail)
 
     def with_probes(self, probes: Sequence[int]) -> "Side":
         """The same with probes: tokens that have a probability and no weight in sums."""
@@ -39,11 +37,9 @@ class Side:
         weights = torch.full((len(new),), _NO_WEIGHT, dtype=torch.float64)
         places = torch.cat([self.places, new])
         order = torch.argsort(places)
-        return Side(
-            places[order],
-            torch.cat([self.log_weights, weights])[order],
-            torch.cat([self.tail, torch.zeros(len(new), dtype=torch.bool)])[order],
-        )
+        log_weights, no = torch.cat([self.log_weights, weights]), torch.zeros(len(new)).bool()
+        tail, certain = (torch.cat([of, no])[order] for of in (self.tail, self.certain))
+        return Side(places[order], log_weights[order], tail, certain)
 
     def reweighted(self, generators: Sequence[torch.Generator]) -> Float[Tensor, "weightings size"]:
         """Logarithms of the weights, and of others that vary as those of other samples would.

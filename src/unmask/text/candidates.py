@@ -49,10 +49,7 @@ def choose(candidates: object, whole: Support, special_ids: Set[int]) -> Support
         if candidates not in SUPPORTS:
             raise SupportError(f"no support {quoted(candidates)}; use {usage}")
         left_out = special_ids if candidates == "no-special" else frozenset()
-        # not what stands for the name of an output that the tokenizer gave none
-        names = enumerate(whole.names)
-        named = (i for i, n in names if not n.startswith("<id ") or n != f"<id {i}>")
-        places = [i for i in named if i not in left_out]
+        places = [i for i in whole.named if i not in left_out]
         return whole if len(places) == len(whole) else whole.part(places)
     if hasattr(candidates, "tolist"):
         # numpy arrays and tensors of ids

@@ -128,6 +128,12 @@ class Support:
         raise SupportError(f"{message}{hint}")
 
     @computed_once
+    def named(self) -> list[int]:
+        """The places of tokens that are not called by their id, for want of a name."""
+        names = enumerate(self.names)
+        return [i for i, n in names if not n.startswith("<id ") or n != f"<id {i}>"]
+
+    @computed_once
     def place_of_id(self) -> dict[int, int]:
         """The place of every id on this axis."""
         return {token_id: place for place, token_id in enumerate(self.ids.tolist())}

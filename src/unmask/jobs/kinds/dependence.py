@@ -84,7 +84,7 @@ class DependenceKind(Kind):
         for dependence_map in self.maps(lm, items):
             rows = Rows(dependence_map.to_rows())
             try:
-                edges = set(dependence_map.tree(projective=True)) if self.tree else set()
+                edges = set(dependence_map.tree()) if self.tree else set()
                 rows = [{**row, "tree": (row["first"], row["second"]) in edges} for row in rows]
             except UnmaskError as error:
                 rows = self.without(str(error))

@@ -14,8 +14,7 @@ from unmask.errors import SupportError, UnmaskError
 from unmask.lazy import Guessable, to_pandas
 from unmask.names import MEASURES
 from unmask.printable import columns, printable, quoted
-from unmask.queries.dependence import spanning_trees
-from unmask.queries.dependence.spanning_trees import Edge
+from unmask.queries.dependence.spanning_trees import Edge, projective_tree
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -225,19 +224,16 @@ class DependenceMap(Guessable):
                 group.append(place)
         return [tuple(group) for group in groups]
 
-    def tree(self, *, projective: bool = False) -> list[Edge]:
-        """The tree that joins all places by the strongest dependences.
+    def tree(self) -> list[Edge]:
+        """The strongest dependences that join all places without crossing above the text.
 
-        Args:
-            projective: Whether the edges, drawn above the text, may not cross.
         Returns:
             Edges, as pairs of numbers of places.
         Examples:
             >>> lm.dependence("Two dogs are running.", measure="pmi").tree()
             [(0, 3), (1, 3), (2, 3), (3, 4)]
         """
-        tree = spanning_trees.projective_tree if projective else spanning_trees.spanning_tree
-        return tree(self.values.numpy())
+        return projective_tree(self.values.numpy())
 
     def plot(self, *, tree: bool = False, other: Iterable[Edge] | None = None) -> "Figure":
         """A heat map; with a tree, arcs above the text.

@@ -15,30 +15,14 @@ Matrix = NDArray[np.float64]
 _APART = "the map leaves places apart, so no tree joins them all; give a larger window, or none"
 
 
-def spanning_tree(values: Matrix) -> list[Edge]:
-    """The tree over all places with the largest sum of values, by Prim's algorithm."""
-    weights = _checked(values)
-    size = len(weights)
-    best, parent = weights[0].copy(), np.zeros(size, dtype=int)
-    outside = np.arange(size) > 0
-    edges: list[Edge] = []
-    for _ in range(size - 1):
-        place = int(np.where(outside, best, -np.inf).argmax())
-        if not outside[place] or best[place] == -np.inf:
-            raise UnmaskError(_APART)
-        edges.append(_edge(place, int(parent[place])))
-        outside[place] = False
-        closer = outside & (weights[place] > best)
-        best[closer], parent[closer] = weights[place][closer], place
-    return sorted(edges)
-
-
 def projective_tree(values: Matrix) -> list[Edge]:
-    """The same among trees whose edges, drawn above the text, do not cross, by Eisner's algorithm.
+    """The tree over all places with the largest sum of values, by Eisner's algorithm.
 
-    The first place is the root: no edge passes over it, so every tree without crossings is found.
+    Its edges do not cross when they are drawn above the text. The first place is the root: no edge
+    passes over it, so every tree without crossings is found.
     """
-    weights = _checked(values)
+    weights = np.where(np.isnan(values), -np.inf, values)
+    np.fill_diagonal(weights, -np.inf)
     size = len(weights)
     # spans from one place to another, headed at the left or the right end: with all that belongs
     # to the head on that side (whole), or with the edge between both ends just drawn (open)
@@ -79,13 +63,3 @@ def _followed(cut: NDArray[np.int_], split: NDArray[np.int_], size: int) -> Iter
         else:
             middle = int(cut[1, start, end])
             rest += [(start, middle, 1), (middle, end, None)]
-
-
-def _checked(values: Matrix) -> Matrix:
-    weights = np.where(np.isnan(values), -np.inf, values)
-    np.fill_diagonal(weights, -np.inf)
-    return weights
-
-
-def _edge(first: int, second: int) -> Edge:
-    return (first, second) if first < second else (second, first)
