@@ -114,7 +114,9 @@ def _free_tree(values: np.ndarray) -> list[Edge]:
     """The tree with the largest sum of values, whose edges may cross."""
     lengths = np.nan_to_num(1 + np.nanmax(values) - values, nan=0.0)
     first, second = minimum_spanning_tree(lengths).nonzero()
-    return sorted((min(pair), max(pair)) for pair in zip(first.tolist(), second.tolist()))
+    return sorted(
+        (min(pair), max(pair)) for pair in zip(first.tolist(), second.tolist(), strict=True)
+    )
 
 
 def _named(one: Parsed, best: Any) -> Row:

@@ -164,7 +164,9 @@ def build(name: str, tables: Tables, options: Given) -> Joint:
         tables.elicit(parts.whole, masked=parts.masked)
     joint = recipe.build(tables, **options)
     # measured when it is read, and only where all tables are there by then
-    return joint.named(name, agreement=partial(_agreement_if_elicited, tables))
+    agreed = partial(_agreement_if_elicited, tables)
+    facts = joint.made_by
+    return Joint(joint.engine, joint.supports, method=name, diagnostics=facts, agreement=agreed)
 
 
 def _agreement_if_elicited(tables: Tables) -> Agreement | None:

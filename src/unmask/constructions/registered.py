@@ -130,4 +130,5 @@ def _joint(
     pairs = zip(built.supports, tables.supports, strict=False)
     if built.shape != tables.shape or not all(a.ids.equal(b.ids) for a, b in pairs):
         raise MethodError(f"{name} returned a joint over other tokens than those of its tables")
-    return built.named(name, {**tables.diagnostics(), **settings})
+    facts = {**built.made_by, **tables.diagnostics(), **settings}
+    return Joint(built.engine, built.supports, method=name, diagnostics=facts)

@@ -69,7 +69,8 @@ class Joint(Guessable):
             raise SupportError(f"a table of shape {engine.shape} does not fit axes of {sizes}")
         self.engine = engine
         self.supports, self.method = supports, method
-        self._diagnostics, self._agreement = dict(diagnostics or {}), agreement
+        # the facts that it was made with: its engine adds those of the work so far
+        self.made_by, self._agreement = dict(diagnostics or {}), agreement
         self._ranked: dict[int, list[Fill]] = {}
 
     @classmethod
@@ -101,32 +102,6 @@ class Joint(Guessable):
         """
         return cls(Engine.of_table(table), supports, method=method, diagnostics=diagnostics)
 
-    def named(
-        self,
-        method: str,
-        diagnostics: Mapping[str, object] | None = None,
-        agreement: Callable[[], Agreement | None] | None = None,
-    ) -> "Joint":
-        """The same distribution under another name, with more diagnostics.
-
-        Args:
-            method: Name of the construction.
-            diagnostics: How the numbers were computed, added to what is there.
-            agreement: A function that measures J when it is first asked for.
-        Returns:
-            A joint that shares all numbers with this one.
-        Examples:
-            >>> joint.named("mine").method
-            'mine'
-        """
-        return Joint(
-            self.engine,
-            self.supports,
-            method=method,
-            diagnostics={**self._diagnostics, **(diagnostics or {})},
-            agreement=agreement or self._agreement,
-        )
-
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of tokens that each blank ranges over.
@@ -145,7 +120,7 @@ class Joint(Guessable):
             >>> joint.diagnostics["forward_passes"], joint.diagnostics["converged"]
             (93, True)
         """
-        return {"method": self.method, **self._diagnostics, **self.engine.diagnostics()}
+        return {"method": self.method, **self.made_by, **self.engine.diagnostics()}
 
     def is_sketched(self) -> bool:
         """True for an estimate, with error bars, from some contexts of a vocabulary.
@@ -267,7 +242,7 @@ class Joint(Guessable):
             return self
         supports = tuple(self.supports[axis] for axis in axes)
         engine = self.engine.marginal(axes)
-        return Joint(engine, supports, method=self.method, diagnostics=self._diagnostics)
+        return Joint(engine, supports, method=self.method, diagnostics=self.made_by)
 
     def conditional(self, axis: int, *, given: Mapping[int, Token]) -> "Joint":
         """The distribution of one blank given tokens for others; the rest are summed out.
@@ -298,7 +273,7 @@ class Joint(Guessable):
             raise SupportError("a conditional needs given={axis: token}; without one use marginal")
         joint, places = self._placed(given)
         engine, support = joint.engine.conditional(axis, places), joint.supports[axis]
-        return Joint(engine, (support,), method=self.method, diagnostics=self._diagnostics)
+        return Joint(engine, (support,), method=self.method, diagnostics=self.made_by)
 
     def top(self, n: int = 10) -> list[Fill]:
         """The likeliest fills, best first; ties go to the lower token index.
