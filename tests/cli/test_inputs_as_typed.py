@@ -18,7 +18,7 @@ from unmask.cli import _COMMANDS, _parser, main
 from unmask.errors import CorpusError
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.files import open_input, read_unit
-from unmask.records.lines import LONGEST, Line, read_lines
+from unmask.records.rows import LONGEST, Line, read_lines
 
 pytestmark = pytest.mark.usefixtures("read_once")
 

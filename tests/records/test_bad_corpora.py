@@ -12,7 +12,7 @@ import pytest
 from unmask.errors import CorpusError
 from unmask.records import places
 from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.records.lines import LONGEST
+from unmask.records.rows import LONGEST
 
 
 class Bad(NamedTuple):

@@ -1,8 +1,8 @@
 """Rows in files: found, cut into units, read, and written as text.
 
 1. `places.find` names the files of an INPUT (paths, patterns, folders, URLs), each real path once.
-2. One road leads from a file to its rows, `files.read_records`: bytes become lines (`lines`), and
-   lines become rows, or reasons, by the reader of the format (`rows.READERS`).
+2. One road leads from a file to its rows, `files.read_records`: bytes become lines, and lines
+   become rows, or reasons, by the reader of the format (`rows.READERS`).
 3. `files.open_input` reads first rows: a missing column ends the run before it begins.
 4. `InputRows.cut` makes a `Unit` of so many rows: a range of bytes, found in the one pass that
    hashes a local file; of rows of Parquet; of bytes of an object in a store, which is not read.

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unmask.errors import CorpusError
 from unmask.printable import quoted
 from unmask.records import parquet, places
-from unmask.records.lines import Line, read_lines
 from unmask.records.places import FoundFile
 from unmask.records.rows import (
     ENDINGS,
@@ -27,10 +26,12 @@ from unmask.records.rows import (
     READERS,
     TABLES,
     TEXT_COLUMN,
+    Line,
     Record,
     Row,
     columns_reason,
     listed,
+    read_lines,
 )
 
 if TYPE_CHECKING:

@@ -76,11 +76,8 @@ def open_file(place: str) -> BinaryIO:
         return open(place, "rb")
     import pyarrow
 
-    if is_url(place):
-        system, path = _system(place)
-        file = system.open_input_file(path)
-    else:
-        file = pyarrow.OSFile(place)
+    system, path = _system(place)
+    file = system.open_input_file(path)
     if packed is not None:
         file = pyarrow.CompressedInputStream(file, COMPRESSED[packed])
     return cast(BinaryIO, io.BufferedReader(file, 2**20))
@@ -245,7 +242,11 @@ def in_parallel(function: Any, items: Iterable[Any]) -> Iterator[Any]:
 
 
 def _system(place: str) -> tuple[Any, str]:
-    """The file system of a URL, and the path that it has there."""
+    """The file system of a place, and the path that it has there."""
+    import pyarrow.fs as pafs
+
+    if not is_url(place):
+        return pafs.LocalFileSystem(), place
     scheme, _, rest = place.partition("://")
     bucket, _, path = rest.partition("/")
     # pyarrow reads the Hub through the library that Hugging Face made for it

@@ -1,8 +1,10 @@
-"""From lines to rows: a function for each format of lines.
+"""From bytes to lines, and from lines to rows: a function for each format.
 
-A row that cannot be read has a reason in its place: one bad line among a billion stops nothing.
+A line is UTF-8, holds no NUL and is not absurdly long. A row that cannot be read has a reason in
+its place: one bad line among a billion stops nothing.
 """
 
+import codecs
 import csv
 import json
 import math
@@ -16,8 +18,9 @@ from typing import Any, NamedTuple
 
 from unmask.markup import from_data_cell
 from unmask.printable import quoted, readable_bytes
-from unmask.records.lines import LONGEST, Line
 
+# no text is as long; a file without line ends must not fill the memory
+LONGEST = 1_000_000
 # what holds the text of a file with columns, unless something else is named
 TEXT_COLUMN = "text"
 # what holds the name of a record of FASTA
@@ -29,8 +32,21 @@ _JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _DELIMITERS = (",", ";", "\t")
 
 Row = Mapping[str, Any]
-# the cells of a record of a table, the line where it ends, and why it cannot be used
-_Cells = tuple[list[str], Line, str | None]
+
+
+class Line(NamedTuple):
+    """A line without its end, and why it cannot be used; `end` is the byte behind it."""
+
+    number: int
+    text: str
+    end: int
+    file: str
+    reason: str | None = None
+
+    @property
+    def where(self) -> str:
+        """The place of the line, for errors."""
+        return f"line {self.number} of {self.file}"
 
 
 class Record(NamedTuple):
@@ -45,6 +61,10 @@ class MissingColumn(str):
     """The reason that rows lack a column: an option may name another."""
 
     __slots__ = ()
+
+
+# the cells of a record of a table, the line where it ends, and why it cannot be used
+_Cells = tuple[list[str], Line, str | None]
 
 
 def listed(names: Iterable[object], most: int = 20) -> str:
@@ -66,6 +86,54 @@ def columns_reason(
     for name, count in counts.items():
         if count > 1:
             return f"{where} has {count} columns {quoted(name)}; give each a name of its own"
+    return None
+
+
+# --- lines ------------------------------------------------------------------------------------
+
+
+def read_lines(
+    blocks: Iterable[bytes], file: str, *, start: int = 0, number: int = 1
+) -> Iterator[Line]:
+    r"""Lines that end in `\n`, `\r\n` or `\r` alone; `blocks` of bytes may end anywhere.
+
+    The first begins at the byte `start` of what errors call `file`, and has this `number`.
+    """
+    end, rest = start, b""
+    for block in chain(blocks, [b""]):
+        pieces = (rest + block).splitlines(keepends=True)
+        # a return may be half of a line end
+        is_open = block and pieces and not pieces[-1].endswith(b"\n")
+        rest = pieces.pop() if is_open else b""
+        for piece in pieces:
+            # some editors put a mark before UTF-8
+            raw = piece.removeprefix(codecs.BOM_UTF8) if end == 0 else piece
+            raw, end = raw.rstrip(b"\r\n"), end + len(piece)
+            # also where it is wrong: its quotation marks and commas count in CSV
+            line = Line(number, raw.decode("utf-8", "replace"), end, file)
+            if len(raw) > LONGEST or "\0" in line.text or "\ufffd" in line.text:
+                line = line._replace(reason=_fault(raw, line))
+            yield line
+            number += 1
+        if len(rest) > LONGEST + 2:
+            # its beginning is enough to reject it
+            end += len(rest) - LONGEST - 2
+            rest = rest[: LONGEST + 1] + rest[-1:]
+
+
+def _fault(raw: bytes, line: Line) -> str | None:
+    """The reason why a line cannot be used; None where U+FFFD was written as such."""
+    if len(raw) > LONGEST:
+        size = readable_bytes(LONGEST)
+        return f"{line.where} is longer than {size}; write each text on its own line"
+    if "\0" in line.text:
+        nul = f"a NUL at its byte {raw.index(0) + 1}"
+        return f"{line.where} holds {nul}, so it is not text; give a UTF-8 text file"
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        byte = f"its byte {error.start + 1} is 0x{raw[error.start]:02x}"
+        return f"{line.where} is not UTF-8: {byte}; save the file as UTF-8"
     return None
 
 
