@@ -412,7 +412,7 @@ def read_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
             line, reason = record.line, record.reason
             if reason is None and line and not all(name in record.row for name in columns):
                 reason = columns_reason(columns, record.row, line.where)
-            yield record._replace(reason=reason)
+            yield record if reason == record.reason else record._replace(reason=reason)
 
 
 def _lines(file: Any, unit: Unit, where: str) -> Iterator[Line]:
