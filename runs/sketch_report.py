@@ -5,6 +5,7 @@ python runs/sketch_report.py --rows docs/results/sketch.jsonl --output docs/resu
 
 import argparse
 import json
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -304,15 +305,8 @@ def tables(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def blocks(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The finding, and the tables of the default: numbers by model, and likely fills."""
-    heads, missing = _missing(_defaults(rows, DEFAULT))
-    shown = [0, 1, 3, 4, 5, 7]
-    few = [[line[place] for place in shown] for line in (heads, *missing)]
-    return {
-        "finding": _finding(rows),
-        "default": _by_model(rows),
-        "missing": _table(few[0], few[1:]).splitlines(),
-    }
+    """The finding, and the numbers of the default by model."""
+    return {"finding": _finding(rows), "default": _by_model(rows)}
 
 
 def _by_model(rows: Sequence[Row]) -> list[str]:
@@ -336,15 +330,18 @@ def _finding(rows: Sequence[Row]) -> list[str]:
         name = model.removesuffix(", all")
         texts[name] = max(texts.get(name, 0), int(count))
     _, missing = _missing(_defaults(rows, DEFAULT))
-    likely = sum(int(line[5]) for line in missing)
-    fills = "No fill" if not likely else "1 fill" if likely == 1 else f"{likely} fills"
-    measured = ", ".join(f"{count} texts of {name}" for name, count in texts.items())
-    return [
-        f"**Two error bars hold {min(shares)} to {max(shares)} of 100 exact numbers in English.**",
-        f"{fills} with a probability of 0.02 or more {'were' if likely > 1 else 'was'} missing",
-        f"({measured}). In Chinese, measured with [an earlier default](#the-earlier-default), two"
-        f" error bars hold {min(chinese)} to {max(chinese)}.",
-    ]
+    likely_fills, lost, surest = (
+        sum(int(line[place].replace(",", "")) for line in missing) for place in (3, 4, 5)
+    )
+    measured = ", ".join(f"{number} texts of {name}" for name, number in texts.items())
+    text = (
+        f"**Two error bars hold {min(shares)} to {max(shares)} of 100 exact numbers in English**"
+        f" ({measured}). {lost:,} of {likely_fills:,} fills with a probability of 0.01 or more were"
+        f" missing from the first thirty, {surest or 'none'} with 0.02 or more. In Chinese,"
+        " measured with [an earlier default](#the-earlier-default), two error bars hold"
+        f" {min(chinese)} to {max(chinese)}."
+    )
+    return textwrap.wrap(text, 120, break_on_hyphens=False)
 
 
 def main() -> None:
