@@ -100,3 +100,6 @@ def test_a_trained_model_that_is_shifted_is_refused(name: str) -> None:
         message = r"predicts token i at position i-1 \(\d+ of 60 .*; load it with shift=True"
         with pytest.raises(unmask.errors.ModelError, match=message):
             unmask.load((lm.model.model, lm.tokenizer))
+    # and one that is not, where it is said to be
+    with pytest.raises(unmask.errors.ModelError, match=r"at position i \(.* with shift=False$"):
+        unmask.load(real_model(name), shift=True)

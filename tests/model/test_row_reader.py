@@ -109,12 +109,3 @@ def test_each_row_may_have_its_own_positions(dense: bool):
         torch.testing.assert_close(found[row], expected, atol=0, rtol=0)
         alone = model.readouts(ids[row : row + 1], at)[0]
         torch.testing.assert_close(found[row], alone, atol=1e-4, rtol=0)
-
-
-@pytest.mark.parametrize("factored", [True, False])
-def test_the_toy_too_takes_positions_of_each_row(factored: bool):
-    model = ToyMaskedLM(toy_joint(7, 4), noise=0.7, factored=factored)
-    ids = torch.tensor([[7, 1, 7, 2], [3, 7, 7, 7]])
-    found = model.readouts(ids, torch.tensor([[0, 2], [3, 1]]))
-    torch.testing.assert_close(found[0], model.readouts(ids[:1], [0, 2])[0])
-    torch.testing.assert_close(found[1], model.readouts(ids[1:], [3, 1])[0])

@@ -12,7 +12,6 @@ from functools import cache
 
 import pytest
 import torch
-from assets import real_model
 from model_hooks import hooks
 from tiny_models import build
 from torch import Tensor, nn
@@ -321,29 +320,3 @@ def test_processes_started_while_another_thread_runs_the_model_answer(forked: in
     other.join(60)
     assert not other.is_alive()
     assert answers == pytest.approx([expected] * (forked + spawned), abs=1e-6)
-
-
-@pytest.mark.real
-@pytest.mark.slow
-@pytest.mark.long
-def test_threads_that_share_a_model_are_as_fast_as_one(record_property):
-    """In turns, the best of three: other work on the machine disturbs either."""
-    lm = unmask.load(real_model("tiny-english"))
-    words = ("man", "woman", "boy", "girl")
-    texts = [f"A {word} is playing [MASK] on the [MASK]." for word in words]
-
-    def ask(text: str) -> float:
-        return lm.joint(text, support=50, settings=QUIET).top(1)[0].log_prob
-
-    def seconds(threads: int) -> float:
-        with ThreadPoolExecutor(threads) as pool:
-            start = time.perf_counter()
-            list(pool.map(ask, texts * 2))
-            return time.perf_counter() - start
-
-    seconds(1)
-    ratios: list[float] = []
-    while len(ratios) < 3 and max(ratios, default=0.0) < 0.9:
-        ratios.append(seconds(1) / seconds(THREADS))
-    record_property("throughput", ratios)
-    assert max(ratios) >= 0.9, ratios

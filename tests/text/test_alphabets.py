@@ -5,7 +5,7 @@ from tiny_models import build
 
 import unmask
 from unmask.errors import SupportError
-from unmask.names import ALPHABETS, SUPPORTS
+from unmask.names import ALPHABETS
 from unmask.text.candidates import choose
 from unmask.text.support import Support
 
@@ -18,14 +18,6 @@ def refusal(name: str, whole: Support) -> str:
     said = str(raised.value)
     assert "\n" not in said
     return said
-
-
-def test_the_alphabets_are_these():
-    assert ALPHABETS["amino-acids"] == RESIDUES
-    assert (len(RESIDUES), sorted(RESIDUES)) == (20, list(RESIDUES))
-    assert ALPHABETS["nucleotides"] == "ACGT"
-    assert ALPHABETS["rna"] == "ACGU"
-    assert ALPHABETS["digits"] == "0123456789"
 
 
 @pytest.mark.parametrize("name", ALPHABETS)
@@ -61,15 +53,6 @@ def test_missing_letters_are_named():
     assert refusal("digits", Support.of(["man", "is"])) == (
         "this model has no token for any letter of 'digits': 0123456789"
     )
-
-
-def test_an_unknown_name_lists_all():
-    said = refusal("amino acids", Support.of(RESIDUES))
-    assert said == (
-        "no support 'amino acids'; use 'vocabulary', 'tokens', 'no-special', 'amino-acids', "
-        "'nucleotides', 'rna' or 'digits', or a list of tokens"
-    )
-    assert ("vocabulary", "tokens", "no-special", *ALPHABETS) == SUPPORTS
 
 
 def test_a_model_of_proteins_has_amino_acids_and_no_digits():

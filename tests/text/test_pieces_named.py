@@ -5,7 +5,6 @@ import re
 import warnings
 
 import pytest
-from assets import real_model
 from tiny_tokenizers import save_bert, tiny_bert, word_piece
 from transformers import pipeline
 
@@ -65,6 +64,9 @@ def test_the_word_is_one_blank_as_if_it_were_masked(lm):
     assert named.shape == masked.shape == (lm.model.vocabulary_size,)
     assert named.top(3) == masked.top(3)
     assert named.diagnostics["pieces"] == [1]
+    cloze = lm.cloze(TEXT, blanks=["the", "unhappy"])
+    wide = lm.joint(cloze, support=["the", "cat", "un"], settings=QUIET)
+    assert wide.diagnostics["pieces"] == [1, 2]
     with pytest.warns(unmask.errors.PiecesWarning):
         both = lm.fill(TEXT, blanks=["sat", "unhappy"], top=1, settings=QUIET)
     again = lm.fill("the [MASK] cats [MASK].", top=len(masked.supports[0]) ** 2, settings=QUIET)
@@ -83,21 +85,10 @@ def test_whoever_means_it_is_not_warned(lm):
     assert warned(meant) == []
 
 
-def test_with_targets_the_word_is_one_blank(lm):
-    fills = lm.fill(TEXT, blanks=["unhappy"], targets=["cat", "unhappy"], piece_prior="uniform")
-    assert {fill["word"]: fill["pieces"] for fill in fills} == {"cat": 1, "unhappy": 2}
-
-
 def test_the_pipeline_warns_too():
     fill = pipeline("joint-fill-mask", model=tiny_bert(), tokenizer=word_piece(), device="cpu")
     assert [ONE in said for said in warned(lambda: fill(TEXT, blanks=["unhappy"]))] == [True]
     assert warned(lambda: fill(TEXT, blanks=["unhappy"], targets=["cat", "dog"])) == []
-
-
-def test_diagnostics_have_the_pieces_of_every_blank(lm):
-    cloze = lm.cloze(TEXT, blanks=["the", "unhappy"])
-    joint = lm.joint(cloze, support=["the", "cat", "un"], settings=QUIET)
-    assert joint.diagnostics["pieces"] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -125,17 +116,6 @@ def test_too_many_blanks_for_tables_name_the_word(lm):
         unmask.errors.MethodError, match=r"6 blanks \('unhappy unhappy cats' is 6 piec"
     ):
         lm.joint(cloze, method="log-pool")
-
-
-def test_fill_names_the_word_before_its_cost(folder, capsys):
-    assert main(["fill", TEXT, "-m", folder, "--blank", "the", "--blank", "unhappy"]) == 0
-    first, *others = capsys.readouterr().err.splitlines()
-    assert first.startswith(f"unmask: {ONE}")
-    assert first.endswith("with --targets")
-    assert "forward passes" in others[0]
-    named = ["--blank", "unhappy", "--targets", "cat,dog"]
-    assert main(["fill", TEXT, "-m", folder, *named]) == 0
-    assert "pieces of this tokenizer" not in capsys.readouterr().err
 
 
 def test_lines_have_the_pieces_of_every_blank(folder, capsys, tmp_path):
@@ -185,22 +165,3 @@ def test_a_token_that_is_no_candidate_has_no_pieces_to_tell(lm):
     ) as e:
         lm.joint("the [MASK]", support=["cat"]).log_prob("dog")
     assert "pieces" not in str(e.value)
-
-
-@pytest.mark.real
-def test_the_ukulele_of_the_readme():
-    lm = unmask.load(real_model("tiny-english"))
-    text = "A man is playing a ukulele."
-    with pytest.raises(
-        unmask.errors.SupportError, match=r"blank 0: 'ukulele' .* 4 pieces of this tok"
-    ):
-        lm.joint("A man is playing a [MASK].").log_prob("ukulele")
-    with (
-        pytest.warns(unmask.errors.UnmaskWarning, match="'ukulele' is 4 pieces"),
-    ):
-        assert lm.cost(text, blanks=["man", "ukulele"], support=100, timed=False).length == 9
-    with pytest.raises(unmask.errors.MemoryLimitError, match=r"5 blanks \('ukulele' is 4 pieces"):
-        lm.cost(lm.cloze(text, blanks=["man", "ukulele"]), support=100)
-    words = ["guitar", "ukulele", "violin"]
-    fills = lm.fill(text, blanks=["ukulele"], targets=words, piece_prior="uniform")
-    assert fills[0]["sequence"] == "A man is playing a guitar."

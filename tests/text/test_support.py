@@ -30,12 +30,10 @@ def test_a_token_by_name_and_by_id():
     assert [axis.index(name) for name in axis.names] == [0, 1, 2]
     assert [axis.index(token_id) for token_id in (7, 3, 5)] == [0, 1, 2]
     assert len(axis) == 3
-
-
-def test_names_alone_are_numbered_from_zero():
-    axis = Support.of(name for name in ("x", "y"))
-    assert axis.ids.tolist() == [0, 1]
-    assert axis.index("y") == 1
+    assert Support.of(name for name in ("x", "y")).ids.tolist() == [0, 1]
+    # of two equal names the first; a plain space may be part of a name
+    assert Support(torch.tensor([8, 9]), ["same", "same"]).index("same") == 0
+    assert [Support.of([" a", "a"]).index(name) for name in (" a", "a")] == [0, 1]
 
 
 @pytest.mark.parametrize("marker", ["Ġ", "▁"])
@@ -67,15 +65,6 @@ def test_a_marker_is_a_spelling_and_not_a_word():
     assert "not one of" in refusal(axis.index, "")
 
 
-def test_names_that_hold_a_plain_space():
-    axis = Support.of([" a", "a"])
-    assert (axis.index(" a"), axis.index("a")) == (0, 1)
-
-
-def test_the_first_of_two_equal_names_wins():
-    assert Support(torch.tensor([8, 9]), ["same", "same"]).index("same") == 0
-
-
 def test_a_byte_level_vocabulary_is_found_by_its_own_names():
     vocabulary = whole_vocabulary(byte_level(), len(byte_level()))
     assert vocabulary.index("Ġdog") == vocabulary.index(" dog") == vocabulary.index("dog")
@@ -85,33 +74,30 @@ def test_a_byte_level_vocabulary_is_found_by_its_own_names():
             assert vocabulary.index(name) == place
 
 
+NOT_HERE = "is not one of the 3 tokens of this blank"
+
+
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("token", "message"),
     [
-        ("womam", "'womam' is not one of the 3 tokens of this blank; did you mean 'woman'?"),
-        ("doggy", "'doggy' is not one of the 3 tokens of this blank; did you mean 'doggo'?"),
-        ("xyzzy", "'xyzzy' is not one of the 3 tokens of this blank"),
-        ("two\nlines", "'two\\nlines' is not one of the 3 tokens of this blank"),
+        ("womam", f"'womam' {NOT_HERE}; did you mean 'woman'?"),
+        ("doggy", f"'doggy' {NOT_HERE}; did you mean 'doggo'?"),
+        ("xyzzy", f"'xyzzy' {NOT_HERE}"),
+        ("two\nlines", f"'two\\nlines' {NOT_HERE}"),
+        *((n, f"token id {n} is not among the 3 tokens of this blank") for n in (-1, 3, 10**9)),
+        (
+            10**5000,
+            "token id <int that cannot be shown> is not among the 3 tokens of this blank",
+        ),
+        *(
+            (token, f"a token is a string or an id, not {type(token).__name__}")
+            for token in (True, None, 1.0, b"a", ["a"], ("a",))
+        ),
     ],
+    ids=lambda value: str(type(value)),
 )
-def test_an_unknown_name_is_answered_with_what_is_near(name, said):
-    assert refusal(Support.of(["woman", "doggo", "cat"]).index, name) == said
-
-
-@pytest.mark.parametrize("token_id", [-1, 3, 10**9])
-def test_an_id_that_is_not_on_the_axis(token_id):
-    said = refusal(Support.of("abc").index, token_id)
-    assert said == f"token id {token_id} is not among the 3 tokens of this blank"
-
-
-@pytest.mark.parametrize("token", [True, None, 1.0, b"a", ["a"], ("a",)])
-def test_a_token_of_the_wrong_type(token):
-    said = refusal(Support.of("abc").index, token)
-    assert said == f"a token is a string or an id, not {type(token).__name__}"
-
-
-def test_an_id_too_long_to_write_out():
-    assert "<int that cannot be shown>" in refusal(Support.of("abc").index, 10**5000)
+def test_a_token_that_is_not_on_the_axis(token, message):
+    assert refusal(Support.of(["woman", "doggo", "cat"]).index, token) == message
 
 
 def test_axes_that_are_no_set_of_named_tokens():
@@ -170,10 +156,7 @@ def test_candidates_by_name_or_id_in_their_order(whole):
 @pytest.mark.parametrize(
     ("candidates", "said"),
     [
-        (
-            "nouns",
-            f"no support 'nouns'; use {NAMES}, or a list of tokens",
-        ),
+        ("nouns", f"no support 'nouns'; use {NAMES}, or a list of tokens"),
         (["cat", "zebra"], "'zebra' is not one of the 36 tokens of this blank"),
         (["cat", 99], "token id 99 is not among the 36 tokens of this blank"),
         (["cat", "dog", "cat"], "a support lists 'cat', id 18, twice; give each candidate once"),
@@ -181,25 +164,9 @@ def test_candidates_by_name_or_id_in_their_order(whole):
         (["cat", 18], "a support lists 'cat', id 18, twice; give each candidate once"),
         ([], "a support needs at least one token"),
         (["cat", None], "a token is a string or an id, not NoneType"),
-        (
-            5,
-            f"a support is {NAMES}, or a list of tokens, not 5",
-        ),
-        (
-            None,
-            f"a support is {NAMES}, or a list of tokens, not None",
-        ),
-        (
-            {"cat"},
-            f"a support is {NAMES}, or a list of tokens, not {{'cat'}}",
-        ),
-        (
-            b"cat",
-            f"a support is {NAMES}, or a list of tokens, not b'cat'",
-        ),
-        (
-            {0: "cat"},
-            f"a support is {NAMES}, or a list of tokens, not {{0: 'cat'}}",
+        *(
+            (wrong, f"a support is {NAMES}, or a list of tokens, not {wrong!r}")
+            for wrong in (5, None, {"cat"}, b"cat", {0: "cat"})
         ),
     ],
 )
@@ -215,12 +182,9 @@ def test_a_support_made_for_another_model(whole, outside):
     assert said == f"the support has token id {outside}; this model has 0 to {len(PIECES) - 1}"
 
 
-def test_the_same_support_for_every_blank(whole):
+def test_supports_by_blank(whole):
     supports = choose_each(["cat", "dog"], 3, whole, SPECIAL_IDS)
     assert [list(axis.names) for axis in supports] == [["cat", "dog"]] * 3
-
-
-def test_supports_by_blank(whole):
     first, second = choose_each({1: ["cat", "dog"]}, 2, whole, SPECIAL_IDS)
     assert first is whole
     assert list(second.names) == ["cat", "dog"]

@@ -171,17 +171,6 @@ def test_the_pipeline_warns_per_text(lm):
     assert ["'zebra'" in said for said in warned(lambda: fill([HALF, WHOLE]))] == [True]
 
 
-def test_fill_says_it_on_stderr_and_in_json(folder, capsys):
-    assert main(["fill", HALF, "-m", folder, "--json", "--quiet"]) == 0
-    out, err = capsys.readouterr()
-    assert "unmask: the vocabulary has no token for 'zebra', 'and'" in err
-    shown = json.loads(out)
-    assert shown["unknown_tokens"] == ["zebra", "and"]
-    assert shown["results"]["mlm"]["diagnostics"]["unknown_tokens"] == ["zebra", "and"]
-    assert main(["fill", "zebra [MASK]", "-m", folder]) == 2
-    assert "has no token that this model knows" in capsys.readouterr().err
-
-
 def test_fill_of_many_lines_says_it_in_each(folder, capsys, tmp_path):
     lines = tmp_path / "texts.jsonl"
     asked = [{"text": HALF}, {"text": WHOLE}, {"text": HALF, "targets": ["cat", "dog"]}]
@@ -190,20 +179,6 @@ def test_fill_of_many_lines_says_it_in_each(folder, capsys, tmp_path):
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     found = [row["diagnostics"]["unknown_tokens"] for row in rows]
     assert found == [["zebra", "and"], [], ["zebra", "and"]]
-
-
-def test_score_says_it_and_has_a_column(folder, capsys):
-    texts = ["--text", "the zebra sat", "--text", "the cat sat", "--text", "zebra"]
-    assert main(["score", "-m", folder, *texts, "--output-format", "jsonl"]) == 0
-    out, err = capsys.readouterr()
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert [row["unknown_tokens"] for row in rows] == [1, 0, None]
-    assert "has no token that this model knows" in rows[2]["reason"]
-    assert "1 of 3 texts have words that the vocabulary has no token for: unknown_tokens" in err
-    assert main(["score", "-m", folder, *texts[:2]]) == 0
-    assert "unknown_tokens" in capsys.readouterr().out
-    assert main(["score", "-m", folder, *texts[2:4]]) == 0
-    assert "unknown_tokens" not in capsys.readouterr().out
 
 
 def test_evaluate_counts_examples_with_unknown_tokens(folder, capsys, tmp_path):
@@ -253,26 +228,10 @@ def test_residues_without_spaces_are_rejected_with_the_fix(antibodies):
         ("E V evql [MASK] E", "write residues with spaces between them: E V Q L"),
         ("E V EVQLVESGGGLV [MASK] E", "with spaces between them: E V Q L V E S G ..."),
         ("E V 日 [MASK] E", None),
+        ("E [MASK] [MASK] L V E S G G", None),
     ],
 )
 def test_what_the_fix_is(antibodies, text, fix):
-    (said,) = warned(lambda: antibodies.fill(text, top=1))
-    assert said.endswith(fix) if fix else "residues" not in said
-
-
-@pytest.mark.real
-@pytest.mark.assets("the antibody model")
-def test_residues_with_spaces_have_nothing_unknown(antibodies):
-    joints: list = []
-    text = "E [MASK] [MASK] L V E S G G"
-    ask = lambda: joints.append(antibodies.joint(text, support="amino-acids"))  # noqa: E731
-    assert warned(ask) == []
-    assert joints[0].diagnostics["unknown_tokens"] == []
-
-
-@pytest.mark.real
-def test_other_scripts_in_an_english_model():
-    lm = unmask.load(real_model("tiny-english"))
-    (said,) = warned(lambda: lm.fill("A man 日本 😀 is [MASK].", top=1))
-    assert "'日', '本', '😀'" in said
-    assert "residues" not in said
+    messages = warned(lambda: antibodies.fill(text, top=1, support="amino-acids"))
+    assert len(messages) == (" L V " not in text)
+    assert all(said.endswith(fix) if fix else "residues" not in said for said in messages)

@@ -1,18 +1,16 @@
 """Candidates given as words: which pieces they are where, and what is refused how."""
 
 import pytest
-from assets import real_model
 from sentence_piece import sentence_piece
 from tiny_tokenizers import byte_level, without_offsets, word_piece
 from tokenizers import AddedToken, models, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 from toy_lm import ToyTokenizer
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from unmask import Cloze
 from unmask.errors import ClozeError, SupportError
 from unmask.text.cloze import parse_cloze
-from unmask.text.spelling import same_spelling
 from unmask.text.word_pieces import Candidate, pieces_in_context
 from unmask.text.words import every_word
 
@@ -106,13 +104,6 @@ def test_the_marker_of_another_vocabulary_is_a_letter():
     assert names(byte_level(), "the <mask>", "##s") == ["Ġ", "#", "#", "s"]
 
 
-def test_candidates_keep_their_order_and_their_words():
-    cloze = parse_cloze("the [MASK] sat", word_piece())
-    found = pieces_in_context(word_piece(), cloze, 0, [" dog", "unhappy", "Cat"])
-    assert [one.word for one in found] == [" dog", "unhappy", "Cat"]
-    assert [len(one.ids) for one in found] == [1, 2, 1]
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -182,14 +173,6 @@ def test_a_word_that_only_stands_without_its_space_is_refused():
     assert names(tokenizer, "b<mask>", "b") == ["b"]
 
 
-def test_what_covers_a_word():
-    ids = word_piece().convert_tokens_to_ids(["un", "##happy"])
-    assert same_spelling(word_piece(), "Unhappy", ids)
-    assert same_spelling(word_piece(), "happy", ids[1:])
-    assert not same_spelling(word_piece(), "unhappy", ids[:1])
-    assert not same_spelling(word_piece(), "unhappys", ids)
-
-
 def test_a_contraction_is_not_rewritten_by_the_decoder():
     # BERT's decoder makes "don't" of "do not"
     pieces = {"[UNK]": 0, "[MASK]": 1, "i": 2, "do": 3, "not": 4}
@@ -228,14 +211,9 @@ def test_a_wide_blank_takes_words_of_any_width():
 def test_widths_repeat_the_mask():
     cloze = parse_cloze("the [MASK] sat [MASK].", word_piece())
     wide = cloze.with_widths([2, 3])
-    mask = word_piece().mask_token_id
-    assert [i for i, token in enumerate(wide.ids) if token == mask] == [2, 3, 5, 6, 7]
     assert wide.positions_by_blank == ((2, 3), (5, 6, 7))
-    assert wide.text == cloze.text
+    assert {wide.ids[place] for place in wide.positions} == {word_piece().mask_token_id}
     assert wide.with_widths([1, 1]) == cloze
-
-
-def test_widths_of_blanks_in_another_order():
     cloze = parse_cloze("the cat saw a dog.", word_piece(), blanks=["dog", "cat"])
     wide = cloze.with_widths([1, 3])
     assert wide.positions_by_blank == ((7,), (2, 3, 4))
@@ -294,12 +272,3 @@ def test_white_space_is_no_word(tokenizer):
 def test_further_spaces_are_no_words_of_a_sentence_piece_vocabulary():
     text = "the  man   is "
     assert every_word(text, sentence_piece()) == [(0, 3), (5, 8), (11, 13)]
-
-
-@pytest.mark.real
-def test_a_real_word_piece_vocabulary():
-    tokenizer = AutoTokenizer.from_pretrained(real_model("tiny-english"))
-    assert names(tokenizer, "A [MASK] is near.", "casino") == ["cas", "##ino"]
-    assert names(tokenizer, "A un[MASK] man.", "able") == ["##able"]
-    assert names(tokenizer, "A man at the casino.", "beach", blanks=["casino"]) == ["beach"]
-    assert "'Zõrich'" in refusal(["Zõrich"], "A [MASK].", tokenizer)

@@ -56,19 +56,17 @@ class Checkpoint:
         commit: str | None = extract_commit_hash(None if path is None else str(path), None)
         return commit
 
-    def reject_adapter(self) -> None:
-        """Reject an adapter: transformers would add it where peft is installed, else ignore it."""
+    def check(self, *, may_leave: bool) -> None:
+        """Reject an adapter, and links and settings of a tokenizer that lead outside the folder."""
+        # transformers would add it where peft is installed, and else ignore it
         if self.path("adapter_config.json") is not None:
             raise ModelError(
                 f"{self._shown} is a PEFT adapter, which unmask does not load: merge it into its "
                 "base model with peft's merge_and_unload(), then save that model with its "
                 "tokenizer, or pass both as a pair (model, tokenizer)"
             )
-
-    def reject_files_outside(self) -> None:
-        """Reject links and settings of a tokenizer that lead to files outside the folder."""
         config = self.path("config.json")
-        if config is None:
+        if config is None or may_leave:
             return
         folder = config.parent
         if os.path.isdir(self.where):

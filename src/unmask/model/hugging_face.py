@@ -52,8 +52,6 @@ class HuggingFaceMaskedLM:
         self._verified_lengths: set[int] = set()
         self._takes_attention_mask = False
         with lock_of(self.model):
-            if "attention_mask" in inspect.signature(model.forward).parameters:
-                self._takes_attention_mask = self._needs_attention_mask()
             self.vocabulary_size, self._layer = self._probed()
         if self._layer is None:
             warnings.warn(
@@ -217,14 +215,14 @@ class HuggingFaceMaskedLM:
             )
         return logits
 
-    def _needs_attention_mask(self) -> bool:
+    def _needs_attention_mask(self, ids: Tensor) -> bool:
         """True if a mask of ones changes anything, special tokens in the text or not."""
-        ids = self._probe_ids()
-        size = input_size(self.model)
+        if "attention_mask" not in inspect.signature(self.model.forward).parameters:
+            return False
         # a model may take a padding token in the text for padding unless a mask says otherwise
         padding = getattr(self.model.config, "pad_token_id", None)
         for token in sorted({*self.special_ids, self.mask_id if padding is None else padding}):
-            if token < size:
+            if token < input_size(self.model):
                 ids = torch.cat([ids, ids[:1]])
                 ids[-1, ids.shape[1] // 4] = token
         try:
@@ -237,21 +235,18 @@ class HuggingFaceMaskedLM:
             return False
         return not error <= tolerated
 
-    def _probe_ids(self) -> Int[Tensor, "rows length"]:
-        """A few arbitrary sequences, the mask in each, the same in every process."""
-        length, size = min(8, self.max_length or 8), input_size(self.model)
-        generator = torch.Generator().manual_seed(0)
-        ordinary = [i for i in range(size) if i not in self.special_ids] or list(range(size))
-        ids = torch.tensor(ordinary)[torch.randint(len(ordinary), (3, length), generator=generator)]
-        ids[:, length // 2] = self.mask_id
-        return ids
-
     def _probed(self) -> tuple[int, FollowedLayer | None]:
         """The number of outputs, and the output layer if it reproduces the model's own logits.
 
-        The bias may lie elsewhere in the model.
+        Tried on a few arbitrary sequences, the mask in each, the same in every process. The bias
+        may lie elsewhere in the model.
         """
-        ids = self._probe_ids()
+        length, every = min(8, self.max_length or 8), range(input_size(self.model))
+        generator = torch.Generator().manual_seed(0)
+        ordinary = torch.tensor([i for i in every if i not in self.special_ids] or list(every))
+        ids = ordinary[torch.randint(len(ordinary), (3, length), generator=generator)]
+        ids[:, length // 2] = self.mask_id
+        self._takes_attention_mask = self._needs_attention_mask(ids)
         logits = self._logits(ids)
         if not bool(torch.isfinite(logits).all()):
             raise NumericsError(

@@ -71,9 +71,7 @@ def load_pretrained(
             # all files of one commit, also if the name moves on meanwhile
             commit = Checkpoint(where, revision or "main").commit()
             files = Checkpoint(where, commit or revision or "main")
-            files.reject_adapter()
-            if not allow_pickle:
-                files.reject_files_outside()
+            files.check(may_leave=allow_pickle)
             options = {"revision": files.revision, "trust_remote_code": trust_remote_code}
             model, report = _network(files, model_name, number, options, allow_pickle)
     except UnmaskError:

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from unmask.text.cloze import Tokenizer
-
 
 class ReadAhead:
     """Answers like the tokenizer; for the texts that were read ahead, at once.
@@ -13,15 +11,14 @@ class ReadAhead:
     All other calls go to the tokenizer, whose attributes are looked up once each.
     """
 
-    def __init__(self, tokenizer: Tokenizer, texts: Iterable[str]) -> None:
+    def __init__(self, tokenizer: Any, texts: Iterable[str]) -> None:
         self._tokenizer, distinct = tokenizer, list(dict.fromkeys(texts))
         self._ids: dict[str, list[int]] = {}
         if tokenizer.is_fast and distinct:
             unread = {"return_attention_mask": False, "return_token_type_ids": False}
-            read: Any = tokenizer
             # a text that it cannot read fails again, on its own, and is explained there
             with suppress(Exception):
-                ids = read(distinct, verbose=False, **unread)["input_ids"]
+                ids = tokenizer(distinct, verbose=False, **unread)["input_ids"]
                 self._ids = dict(zip(distinct, ids, strict=True))
 
     def __call__(self, text: str, **options: Any) -> Mapping[str, Any]:

@@ -44,11 +44,12 @@ def spelled_residues(
                 ids = tokenizer(text, verbose=False)["input_ids"]
             except Exception:  # a vocabulary without an unknown token fails on an unknown word
                 continue
-            letters = [_bare_letter(name) for name in tokenizer.convert_ids_to_tokens(list(ids))]
+            names = tokenizer.convert_ids_to_tokens(list(ids))
+            letters = [without_space_marker(name).upper() for name in names]
             for start in range(len(letters) - len(residues) + 1):
                 if letters[start : start + len(residues)] == list(residues):
                     return text, start
-    letters = [_bare_letter(name) for name in vocabulary]
+    letters = [without_space_marker(name).upper() for name in vocabulary]
     for position, letter in enumerate(residues, start=1):
         if letter not in letters:
             raise ClozeError(
@@ -57,11 +58,6 @@ def spelled_residues(
     raise ClozeError(
         "this tokenizer has no single token per residue; use a model of proteins, DNA or RNA"
     )
-
-
-def _bare_letter(token: str) -> str:
-    """A token without its space marker, in upper case: the letter of a residue."""
-    return without_space_marker(token).upper()
 
 
 def residues_as_blanks(
