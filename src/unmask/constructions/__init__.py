@@ -64,11 +64,6 @@ def construction(name: str) -> Construction:
     return CONSTRUCTIONS.get(name) or registered.REGISTERED[name]
 
 
-def default_options(method: str) -> dict[str, object]:
-    """The options of a construction, and what they are when not given."""
-    return construction(method).options
-
-
 def _names() -> list[str]:
     return [*CONSTRUCTIONS, *registered.REGISTERED]
 

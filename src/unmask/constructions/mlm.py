@@ -1,13 +1,10 @@
 """The model's own answer: one independent guess per blank, multiplied."""
 
-from collections.abc import Callable
-
 from unmask.constructions.construction import Construction
 from unmask.constructions.needs import Needs
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Product
 from unmask.joints.joint import Joint
-from unmask.tables.law import Factors
 from unmask.tables.protocol import Tables
 
 
@@ -21,14 +18,10 @@ def mlm(tables: Tables) -> Joint:
     return form_joint(form, tables, method="mlm", diagnostics={})
 
 
-def _sketched(_: Factors, masked: Callable[[], Factors]) -> Product:
-    return Product((0.0, 0.0), masked())
-
-
 MLM = Construction(
     mlm,
     "one independent guess per blank, multiplied: the baseline",
     needs=lambda shape, options: Needs(masked=True),
-    sketched=_sketched,
+    sketched=lambda _, masked: Product((0.0, 0.0), masked()),
     unsketched="",
 )

@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unmask.constructions import CONSTRUCTIONS, check_methods, default_options, is_importable
+from unmask.constructions import CONSTRUCTIONS, check_methods, construction, is_importable
 from unmask.errors import CorpusError, MethodError, SupportError
 from unmask.evaluation.kind import EXAMPLE, Evaluate
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
@@ -92,7 +92,7 @@ class EvaluationRequest:
                 {
                     name: _as_stored(method, name, value)
                     for name, value in options[method].items()
-                    if default_options(method).get(name, ...) != value
+                    if construction(method).options.get(name, ...) != value
                 },
             )
             for method in methods
