@@ -1,6 +1,5 @@
 """`unmask score` on a tiny BERT: what goes in, what comes out, and how it ends."""
 
-import csv
 import json
 import re
 import shlex
@@ -17,7 +16,6 @@ from unmask import cli
 from unmask.cli import many
 from unmask.cli.command import value
 from unmask.cli.score import ScoreCommand
-from unmask.sequences.blimp import hashed
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -130,12 +128,6 @@ def test_a_word_without_tokens_has_a_reason_and_no_surprisal(
 # -- files
 
 
-def as_rows(path: Path, format: str) -> list[dict[str, Any]]:
-    if format == "jsonl":
-        return [json.loads(line) for line in path.read_text().splitlines()]
-    return list(csv.DictReader(path.open(), delimiter="\t" if format == "tsv" else ","))
-
-
 def test_control_characters_and_formulas_are_inert(score, rows, tmp_path) -> None:
     hostile = "=the \x1b[31mcat | <b>sat</b>\u202e"
     path = tmp_path / "a.jsonl"
@@ -209,47 +201,6 @@ def test_accuracy_by_hand(score, lm, pairs_file) -> None:
 
 
 # -- BLiMP
-
-
-def test_blimp_by_paradigm_field_and_overall(score, rows, lm, tmp_path) -> None:
-    source = tmp_path / "blimp"
-    source.mkdir()
-    fields = {"order": "syntax/semantics", "words": "syntax_semantics", "verbs": "morphology"}
-    for name, field in fields.items():
-        made = [
-            {
-                "sentence_good": good,
-                "sentence_bad": bad,
-                "field": field,
-                "linguistics_term": name,
-                "UID": name,
-                "pairID": str(n),
-                "crucial_item": "x",
-            }
-            for n, (good, bad) in enumerate(PAIRS[: 4 if name == "order" else 3])
-        ]
-        (source / f"{name}.jsonl").write_text("\n".join(map(json.dumps, made)))
-    ratios = [one.log_ratio for one in lm.log_ratios(PAIRS, method="pll")]
-    shares = [sum(ratio > 0 for ratio in ratios) / 4, sum(r > 0 for r in ratios[:3]) / 3]
-    output = tmp_path / "out.jsonl"
-    out, _ = score("--blimp", str(source), "--output", str(output))
-    by_paradigm, _, by_field, overall = (
-        [re.split(r"  +", line) for line in part.splitlines()] for part in out.strip().split("\n\n")
-    )
-    assert [line[0] for line in by_paradigm] == ["UID", "order", "verbs", "words"]
-    assert by_paradigm[1][2] == f"{shares[0]:.3f}"
-    # one field, whichever way it is written
-    assert [line[0] for line in by_field] == ["field", "syntax_semantics", "morphology"]
-    assert by_field[1][2] == f"{sum(shares) / 2:.3f}"
-    assert overall[1][0] == "mean over UID"
-    assert overall[1][-1] == "3"
-    assert overall[1][2] == f"{(shares[0] + 2 * shares[1]) / 3:.3f}"
-    found = as_rows(output, "jsonl")
-    assert [row["id"] for row in found][:4] == ["order/0", "order/1", "order/2", "order/3"]
-    (least, _) = sorted((f"order/{n}" for n in range(4)), key=hashed)[:2]
-    limited = rows("--blimp", str(source), "--paradigm", "order", "--limit", "1", "--no-text")
-    assert [row["id"] for row in limited] == [least]
-    assert list(limited[0])[:5] == ["id", "UID", "linguistics_term", "field", "method"]
 
 
 # -- what is rejected

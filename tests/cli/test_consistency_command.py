@@ -88,36 +88,6 @@ def test_the_card_has_what_made_it_and_shows_the_worst_pairs(folder: Path, model
     assert config["orders"] == 4
 
 
-@pytest.mark.slow
-def test_texts_are_left_out_where_that_is_asked_for(
-    folder: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = folder.parent / "own.jsonl"
-    assert cli.main(_command(source, model, f"{tmp_path / 'out'}/", "--no-text")) == 0
-    content = (tmp_path / "out" / "_card.md").read_text()
-    assert "the cat" not in content
-    assert "woman" not in content
-    rows = [json.loads(one) for one in _merged(tmp_path / "out", tmp_path / "rows.jsonl")]
-    assert {"text", "contrast", "first_token", "second_token"}.isdisjoint(rows[0])
-    assert len({row["text_id"] for row in rows}) == 4
-    # the same numbers
-    plain = [json.loads(one) for one in _merged(folder, tmp_path / "plain.jsonl")]
-    assert [row["text_log_p"] for row in rows] == [row["text_log_p"] for row in plain]
-
-
-def _merged(folder: Path, output: Path) -> list[str]:
-    assert cli.main(["merge", str(folder), str(output), "--quiet"]) == 0
-    return output.read_text().splitlines()
-
-
-@pytest.mark.slow
-def test_models_are_shown_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["consistency", "--compare", str(folder), str(folder)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "| statistic | unit | bert | bert | bert minus bert |"
-    assert "| +0.000 [0.000, 0.000] |" in lines[2]
-
-
 def test_texts_and_names_are_inert_in_the_card() -> None:
     text = "<script>alert(1)</script> | [x](y)\n# head"
     logs = dict.fromkeys(("log_pool", "pseudo_gibbs", "first_then_second", "ensemble"), -4.0)

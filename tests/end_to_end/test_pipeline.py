@@ -10,7 +10,7 @@ from transformers import Pipeline, pipeline
 from transformers.pipelines.pt_utils import KeyDataset
 
 import unmask
-from unmask.errors import MethodError, ModelError, SupportError
+from unmask.errors import ModelError
 
 KEYS = ("score", "token", "token_str", "sequence")
 # an architecture, a text with one blank, and names of its vocabulary
@@ -122,21 +122,6 @@ def test_a_folder_is_enough_and_saving_writes_no_code(tmp_path, tiny):
     assert not list((tmp_path / "saved").glob("*.py"))
     again = pipeline("joint-fill-mask", model=str(tmp_path / "saved"), device="cpu")
     assert again("the [MASK] sat.") == made("the [MASK] sat.")
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "error", "said"),
-    [
-        ("the [MASK].", {"top_k": 0}, SupportError, "top_k is a number of fills from 1, not 0"),
-        ("the [MASK] [MASK].", {"method": "log-poll"}, MethodError, "did you mean"),
-    ],
-)
-def test_bad_input_is_one_line(text, options, error, said, tiny):
-    with pytest.raises(error) as raised:
-        tiny(text, **options)
-    assert said in str(raised.value)
-    assert len(str(raised.value).splitlines()) == 1
-    assert isinstance(raised.value, ValueError)
 
 
 def test_no_mask_token_is_no_masked_lm():

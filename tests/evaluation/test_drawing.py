@@ -1,7 +1,6 @@
 """Distance figures of a report as files: one a setting, and their numbers."""
 
 import csv
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,14 +65,6 @@ def test_a_figure_a_setting_and_one_table(tmp_path: Path) -> None:
         ("ag", "mlm", "3"),
     ] * 2
     assert all(path.read_text().count("<svg") == 1 for path in written[2:])
-
-
-def test_without_a_baseline_a_line_says_why_nothing_is_drawn(tmp_path: Path) -> None:
-    said: list[str] = []
-    written = list(draw(replace(a_report("a"), baseline=None), tmp_path, say=said.append))
-    assert [path.name for path in written] == ["distance.csv", "distance-differences.csv"]
-    (line,) = said
-    assert line == "no figure of tokens between the blanks: there is no mlm to compare with"
 
 
 @pytest.mark.slow

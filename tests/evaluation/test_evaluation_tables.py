@@ -19,9 +19,7 @@ from unmask.evaluation.reports.summary import (
     summarise,
 )
 from unmask.evaluation.reports.tables import (
-    FEW,
     FEWEST,
-    VOCABULARIES,
     ReportTable,
     report_table,
 )
@@ -58,33 +56,11 @@ def hostile_tables(name: str) -> list[ReportTable]:
     return tables(rows(**inside)) + tables(rows() + extra + rows(model=name))
 
 
-def test_vocabularies_are_shared_only_where_somebody_says_so() -> None:
-    def warns(rows: list[ResultRow], vocabularies: dict[str, str]) -> bool:
-        return (
-            VOCABULARIES
-            in report_table("results", summarise(rows, QUICK), vocabularies=vocabularies).notes
-        )
-
-    both = [a_row(), a_row(model="bert-large-cased")]
-    assert not warns(both[:1], {})
-    assert warns(both, {})
-    assert warns(both, {"bert-base-cased": "bert-large-cased"})
-    assert not warns(both, {"bert-base-cased": "v", "bert-large-cased": "v"})
-
-
 def test_differences_that_leave_out_zero_are_marked() -> None:
     table = report_table("differences", differences(rows(FEWEST), resampling=QUICK))
     assert "-0.300 [-0.300, -0.300] *" in text(table)
     assert "| **-0.300 [-0.300, -0.300]** | +0.000 [+0.000, +0.000] |" in markdown(table)
     assert r"\textbf{$-$0.300 [$-$0.300, $-$0.300]} & +0.000" in latex(table)
-
-
-def test_differences_of_a_few_examples_are_not_marked() -> None:
-    table = report_table("differences", differences(rows(FEWEST - 1), resampling=QUICK))
-    assert FEW in table.notes
-    assert "-0.300 [-0.300, -0.300]  +0.000" in text(table)
-    assert "| -0.300 [-0.300, -0.300] | +0.000 [+0.000, +0.000] |" in markdown(table)
-    assert "textbf" not in latex(table)
 
 
 def test_csv_has_every_column_at_full_precision() -> None:

@@ -43,21 +43,6 @@ def whole(lm: unmask.LanguageModel, pair: MaskedPair) -> tuple[torch.Tensor, tor
 
 
 @pytest.mark.slow
-def test_run_whole_it_is_the_construction(
-    lm: unmask.LanguageModel, pair: MaskedPair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hcb_contexts, "HEADS", (4, 9))
-    size = lm.model.vocabulary_size
-    row = hcb_contexts.measure(lm, pair, name="toy", head=size, sample=1)
-    tables = lm.tables(pair.cloze, support="vocabulary", settings=hcb_contexts.QUIET)
-    a, b = pair.cloze.gold or ()
-    joints = {name: unmask.construct(name, tables) for name in ("hcb", "mlm")}
-    for name, joint in joints.items():
-        assert row[name] == pytest.approx(-joint.log_prob(a, b) / 2, abs=1e-5)
-    assert (row["sampled"], row["tail"], row["tail_error"]) == (0, 0.0, 0.0)
-
-
-@pytest.mark.slow
 def test_the_page_is_made_of_its_rows_and_they_are_those_of_table_1() -> None:
     rows = hcb_contexts.read(RESULTS / "hcb-contexts.jsonl")
     page, tables = RESULTS / "replication.md", hcb_contexts.tables(rows)

@@ -8,9 +8,7 @@ import pytest
 from evaluation_rows import a_row
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import DIGEST, a_plan, a_run
 
-from unmask import UnmaskError
 from unmask.evaluation.rows import ResultRow
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "runs"))
@@ -23,7 +21,6 @@ from syntactic_distances import (
     Parse,
     ParsedWord,
     Parser,
-    syntactic,
     syntactic_distances,
     tree_distance,
 )
@@ -105,16 +102,3 @@ def test_a_distance_counts_edges(words: list[ParsedWord], data: st.DataObject) -
 )
 def test_what_has_no_distance_is_counted_apart(given: object, why: str) -> None:
     assert distances(a_row(spans=given)) == ({}, {why: 1})
-
-
-def test_models_with_other_blanks_are_not_mixed() -> None:
-    rows = [
-        a_row(spans=spans("The", "dog")),
-        a_row(spans=spans("The", "loud"), model="roberta-base"),
-    ]
-    runs = [a_run(a_plan(), [row]) for row in rows]
-    corpora = {DIGEST: {"s0000": TEXT}}
-    in_edges, _ = syntactic(runs, corpora, by_hand)
-    assert [row.token_distance for run in in_edges for row in run.rows] == [1, 3]
-    with pytest.raises(UnmaskError, match="none of the corpora is 'c' as it was measured"):
-        syntactic(runs, {}, by_hand)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
     from unmask.text.cloze import Cloze
 
-# above this a shorter way is named
-_LONG_SECONDS = 60.0
 # no more forward passes are timed beforehand
 _FEW_PASSES = 5_000
 _RANK_WORDS = "rank words of any number of pieces with --targets"
@@ -171,9 +169,6 @@ class FillCommand(many.RowsCommand, options.TableOptions, _Methods, options.Esti
         more = " for one fill; the search for the likeliest runs more" if searched else ""
         line = f"{', '.join(request['methods'])}: {cost}{more}"
         print(line, file=sys.stdout if self.dry_run else sys.stderr)
-        is_long = (cost.seconds or 0.0) > _LONG_SECONDS and request["support"] == "vocabulary"
-        if is_long and not self.dry_run:
-            options.say("without --exact the same is estimated from at most 2,000 forward passes")
 
     def _fill_words(self, lm: "LanguageModel", cloze: "Cloze", kind: "FillKind") -> None:
         methods = options.methods(self.method or ("orders",))
