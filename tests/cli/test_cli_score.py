@@ -236,4 +236,4 @@ def test_the_snippet_of_the_page_runs(folder: str, capsys: pytest.CaptureFixture
     )
     assert list(names["frame"]["text"]) == ["the cat sat on the mat.", "the dog ran."]
     assert len(names["by_word"]) == 11
-    assert "Accuracy(value=" in capsys.readouterr().out
+    assert "WordScore(text=" in capsys.readouterr().out

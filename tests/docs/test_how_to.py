@@ -100,7 +100,7 @@ def test_the_job_is_ready_for_ray() -> None:
         int(chosen.workers)
     }
     (worker,) = group["template"]["spec"]["containers"]
-    assert int(worker["resources"]["limits"]["cpu"]) >= chosen.cpus_per_worker
+    assert int(worker["resources"]["limits"]["cpu"]) >= int(chosen.cpus_per_worker)
     assert worker["resources"]["limits"]["nvidia.com/gpu"] == "1"
     (head,) = cluster["headGroupSpec"]["template"]["spec"]["containers"]
     for container in (head, worker):
