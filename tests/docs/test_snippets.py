@@ -205,7 +205,8 @@ class Reader:
         """Fewer examples than the default; after the first on a page, fewer constructions too."""
         if chosen.command != "evaluate":
             return []
-        few = ["--examples", "1"] if chosen.examples > len(snippets.SENTENCES) else []
+        examples = int(chosen.examples or 1000)
+        few = ["--examples", "1"] if examples > len(snippets.SENTENCES) else []
         quick = ["--method", "mlm,log-pool"] if self.evaluated and chosen.method is None else []
         return [*few, *quick]
 
