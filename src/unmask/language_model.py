@@ -237,7 +237,7 @@ class LanguageModel(JointModel):
         if head is not None and passes is not None:
             bounds = [head.threshold_for(passes, len(cloze.positions)) for cloze in clozes]
         decodings = [Decoding(named, each, axis, draw, seed, head) for each in bounds]
-        results = decoded(self, clozes, decodings, settings or Settings())
+        results = decoded(self, clozes, decodings, Settings.of(settings))
         return results[0] if isinstance(texts, str | Cloze) else results
 
     @computed_once
@@ -355,7 +355,7 @@ class LanguageModel(JointModel):
             if places is not None and next(of_texts, None) is not None:
                 raise ClozeError("there are more places than texts; give those of each text")
 
-        how = settings or Settings()
+        how = Settings.of(settings)
         maps = list(dependence_maps(self.model, questions(), options, how))
         return maps[0] if alone else maps
 

@@ -53,6 +53,16 @@ class Settings:
                 f"progress is True, False, None or a function, not {quoted(progress)}"
             )
 
+    @classmethod
+    def of(cls, settings: "Settings | None") -> "Settings":
+        """The settings of a call: a caller's, or by default those of the class."""
+        if not (settings is None or isinstance(settings, cls)):
+            raise UnmaskError(
+                f"settings are an unmask.Settings, such as unmask.Settings(batch_size=8), not "
+                f"{quoted(settings)}"
+            )
+        return settings or cls()
+
 
 @dataclass(frozen=True)
 class Sketch:

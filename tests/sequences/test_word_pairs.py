@@ -1,5 +1,6 @@
 """Two words in two blanks, for a list of items: held against one item at a time, and by hand."""
 
+import inspect
 import itertools
 import math
 from dataclasses import fields
@@ -226,6 +227,15 @@ def test_unknown_parts_around_the_words_are_counted(lm) -> None:
 def test_what_cannot_be_asked_is_rejected_at_once(lm, how, said) -> None:
     with pytest.raises(UnmaskError, match=said):
         lm.pairs(SINGLE, **how)
+
+
+def test_items_are_a_list_and_settings_are_settings(lm) -> None:
+    # unwrapped: the checks of annotations, which users do not have, would answer before
+    pairs = inspect.unwrap(word_pairs.score_pairs)
+    with pytest.raises(UnmaskError, match="pairs are items of a text and two words each, not None"):
+        pairs(lm, None)
+    with pytest.raises(UnmaskError, match=r"settings are an unmask\.Settings, such as"):
+        pairs(lm, SINGLE, settings={"batch_size": 3})
 
 
 @pytest.mark.parametrize("item", ["abc", ("the [MASK] [MASK].", "cat"), 7])

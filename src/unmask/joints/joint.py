@@ -32,6 +32,8 @@ FillIds = tuple[int, ...]
 
 # fills are ranked for a few lines of text only where that takes well under a second
 CELLS_RANKED_IN_TEXT = 2**25
+# a call's fills are all in memory; a generator as the seed draws further ones
+MOST_DRAWS = 10_000_000
 
 
 @final
@@ -312,8 +314,10 @@ class Joint(Guessable):
             3
         """
         draws = whole_number(n)
-        if draws is None or draws < 0:
-            raise SupportError(f"sample takes a number of draws from 0, not {quoted(n)}")
+        if draws is None or not 0 <= draws <= MOST_DRAWS:
+            raise SupportError(
+                f"sample takes a number of draws from 0 to {MOST_DRAWS:,}, not {quoted(n)}"
+            )
         if not isinstance(seed, torch.Generator):
             number = whole_number(seed)
             if number is None or not 0 <= number < 2**63:

@@ -30,7 +30,6 @@ from unmask.text.pieces import blanks_of, one_blank_for_each
 from unmask.text.support import Support
 from unmask.text.unknown_tokens import check_known, warn_of_texts
 
-_DEFAULTS = Settings()
 # candidates, or how many of them the model is to propose: for all blanks, or by blank
 Proposed = Candidates | SupportsIndex
 # or a sketch of the vocabulary
@@ -226,7 +225,7 @@ class JointModel(Guessable):
             >>> unmask.construct("log-pool", tables).top(1)
             [Fill('people' 'outside', probability=0.03755)]
         """
-        cloze, run_settings = self._as_cloze(text, blanks), settings or _DEFAULTS
+        cloze, run_settings = self._as_cloze(text, blanks), Settings.of(settings)
         if len(cloze.positions) != 2:
             raise ClozeError(f"tables take two blanks; the text has {blanks_of(cloze)}")
         if isinstance(support, Sketch):
@@ -253,7 +252,7 @@ class JointModel(Guessable):
         named = default_methods(blanks, axes) if methods is None else methods
         checked = check_methods(named, options, max(2, blanks))[1]
         facts = self._provenance(cloze)
-        return JointRequest(cloze, blanks, checked, axes, settings or _DEFAULTS, facts)
+        return JointRequest(cloze, blanks, checked, axes, Settings.of(settings), facts)
 
     def _provenance(self, cloze: Cloze) -> dict[str, object]:
         return {

@@ -75,7 +75,7 @@ def fill_targets(
     check_options(method, options)
     if options and not construction(method).needs((2, 2), {}).whole:
         raise MethodError(f"{method} of targets takes no option {quoted(next(iter(options)))}")
-    blanks, how = len(cloze.blank_widths), settings or Settings()
+    blanks, how = len(cloze.blank_widths), Settings.of(settings)
     words_of = targets_by_blank(targets, blanks)
     count = _proposals(blanks - len(words_of))
     candidates = [

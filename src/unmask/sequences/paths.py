@@ -49,7 +49,7 @@ def path_log_ratios(
     texts = [text for pair in pairs for text in pair]
     unknown = [text.unknown for text in texts]
     warn_of_texts(lm.tokenizer, unknown, [text.special for text in texts])
-    reader = RowReader(lm.model, settings or Settings())
+    reader = RowReader(lm.model, Settings.of(settings))
 
     @cache
     def walks_of(places: int) -> Walks:

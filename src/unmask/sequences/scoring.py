@@ -46,7 +46,7 @@ def score_texts(
         )
     check_drawing(draws=draws, seed=seed)
     order = checked_order(order, [method])
-    reader, scores = RowReader(lm.model, settings or Settings()), list[TextScore]()
+    reader, scores = RowReader(lm.model, Settings.of(settings)), list[TextScore]()
     score: Callable[[list[TokenisedText]], list[TextScore]]
     if order is not None:
         score = partial(unmasking_log_probs, reader, order=order)

@@ -117,8 +117,10 @@ def score_pairs(
     settings: Settings | None = None,
 ) -> list[PairScore]:
     """`LanguageModel.pairs`; items are read and scored a few hundred at a time."""
+    if not isinstance(items, Iterable):
+        raise ClozeError(f"pairs are items of a text and two words each, not {quoted(items)}")
     source, name = iter(items), method_name(method)
-    options: dict[str, Any] = {"support": support, "settings": settings or Settings()}
+    options: dict[str, Any] = {"support": support, "settings": Settings.of(settings)}
     # what cannot be done is rejected before any item is read
     scores = score_items(lm, [], method=name, **options)
     while window := list(islice(source, ITEMS_AT_ONCE)):

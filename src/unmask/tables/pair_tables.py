@@ -42,7 +42,7 @@ class PairTables(Tables):
         self.supports: tuple[Support, Support] = first, second
         # rows and columns
         self.shape = len(first), len(second)
-        self.settings = settings or Settings()
+        self.settings = Settings.of(settings)
         # the last rows that were read, by the blank that is read
         self._last: tuple[slice | None, dict[int, Tensor]] = (None, {})
         self._elicited: dict[int, ConditionalTable] = {}

@@ -98,7 +98,7 @@ class DependenceHead:
             >>> unmask.DependenceHead.train(lm, every, samples=4)
             <DependenceHead of tiny-english: 42 features, 4,465 parameters>
         """
-        axis, how = one_support(lm, support), settings or Settings()
+        axis, how = one_support(lm, support), Settings.of(settings)
         drawn, masked = training.texts_to_learn(lm, texts, seed=seed, limit=sentences)
         pairs = training.labelled_pairs(lm, masked, axis, how, samples=samples, attention=attention)
         return cls.of_pairs(lm, pairs, drawn, axis, how, seed=seed, samples=samples)

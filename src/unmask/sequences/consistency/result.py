@@ -154,7 +154,7 @@ def consistency_of(
         if isinstance(item, str):
             raise ClozeError(f"text {number}: {item}")
         items.append(item)
-    how, rows = settings or Settings(), list[Row]()
+    how, rows = Settings.of(settings), list[Row]()
     inner = replace(how, progress=False, announce=False)
     with bar("consistency", unit="text", total=len(items), shown=how.progress) as counted:
         for item in items:
