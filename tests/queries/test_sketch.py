@@ -130,6 +130,28 @@ def test_numbers_hang_together():
     assert joint.marginal(0).top(1)[0].error > 0
 
 
+def test_blanks_in_the_other_order_have_the_same_numbers():
+    tables = tables_of(clustered(150, 3), noise=0.3)
+    joint = sketched(tables, Sketch(precision=None, max_passes=101))
+    turned = joint.marginal(1, 0)
+    assert turned.shape == joint.shape[::-1]
+    assert str(turned).startswith("<Joint over 2 blanks (150 x 150 tokens, sketched by")
+    pairs = [(fill.ids[::-1], fill.log_prob, fill.error) for fill in joint.top(5)]
+    assert [(fill.ids, fill.log_prob, fill.error) for fill in turned.top(5)] == pairs
+    assert torch.equal(turned.log_rows(slice(3, 9)), joint.log_rows(slice(None))[:, 3:9].T)
+    (a, b), error = joint.top(1)[0].ids, joint.standard_error(Joint.entropy)
+    unread = next(token for token in range(150) if token not in joint.supports[0].place_of_id)
+    for first in (a, unread):
+        assert turned.log_prob(b, first) == joint.log_prob(first, b)
+        given = turned.conditional(0, given={1: first}), joint.conditional(1, given={0: first})
+        assert given[0].top(2) == given[1].top(2)
+        assert turned.marginal(1).log_prob(first) == joint.marginal(0).log_prob(first)
+    assert turned.entropy() == joint.entropy()
+    assert turned.standard_error(Joint.entropy) == error > 0
+    assert turned.marginal(1, 0).top(2) == joint.top(2)
+    assert {fill.ids[1] for fill in turned.sample(20)} <= set(joint.supports[0].ids.tolist())
+
+
 @pytest.mark.slow
 def test_any_token_of_the_vocabulary_has_a_probability():
     tables = tables_of(clustered(500, 3), noise=0.3)

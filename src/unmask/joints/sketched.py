@@ -7,12 +7,12 @@ replicate is a row of them: nothing is built of it until a function of a joint a
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from typing import Self
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.errors import SupportError
 from unmask.joints.agreement import Agreement
 from unmask.joints.engine import Engine, Scored, best_cells
 from unmask.joints.forms import Form, Product
@@ -46,7 +46,7 @@ def spread(values: Tensor) -> Tensor:
 
 
 class Estimated(Engine):
-    """One blank of a sketch, whatever fills the other or given it.
+    """Some blanks of a sketch: one, whatever fills the other or given it, or both.
 
     Scores are masses: a token of the tail counts for as many as its weight says. A fill has the
     probability of its tokens alone. `number` is the weighting: 0 is the sample's, the others are
@@ -59,16 +59,18 @@ class Estimated(Engine):
     every_log_sums: Sequence[Vectors]
 
     def __init__(
-        self, joint: "Sketched", axis: int, other: int | None, log_masses: Vectors
+        self, joint: "Sketched", axes: Sequence[int], other: int | None, log_sums: Sequence[Vectors]
     ) -> None:
-        self._joint, self._axis, self._other, self.number = joint, axis, other, joint.number
-        self.shape, self.whole = (joint.shape[axis],), (joint.whole[axis],)
-        self.every_log_weights, self.every_log_sums = [joint.every_log_weights[axis]], [log_masses]
+        self._joint, self._axes, self._other, self.number = joint, axes, other, joint.number
+        self.shape = tuple(joint.shape[axis] for axis in axes)
+        self.whole = tuple(joint.whole[axis] for axis in axes)
+        self.every_log_weights = [joint.every_log_weights[axis] for axis in axes]
+        self.every_log_sums = log_sums
 
     @property
     def supports(self) -> tuple[Support, ...]:
         """The tokens that ran, by blank."""
-        return (self._joint.supports[self._axis],)
+        return tuple(self._joint.supports[axis] for axis in self._axes)
 
     def scores(self, rows: slice) -> Tensor:
         """The unnormalised log masses of some rows of cells."""
@@ -80,20 +82,23 @@ class Estimated(Engine):
 
     def at(self, places: Mapping[int, int]) -> tuple["Estimated", dict[int, int]]:
         """The same with these tokens of the whole axes on its own, and where they stand there."""
-        joint, there = self._joint.at({self._axis: places[0]})
-        blank: Estimated = self
+        joint, there = self._joint.at({self._axes[blank]: at for blank, at in places.items()})
+        view: Estimated = self
         if joint is not self._joint:
-            other = None if self._other is None else {1 - self._axis: self._other}
-            axis = self._axis
-            blank = joint.conditional(axis, other) if other else joint.marginal([axis])
-            blank.number = self.number
-        return blank, {0: there[self._axis]}
+            axis, other = self._axes[0], self._other
+            if other is None:
+                view = joint.marginal(self._axes)
+            else:
+                view = joint.conditional(axis, {1 - axis: other})
+            view.number = self.number
+        return view, {blank: there[self._axes[blank]] for blank in places}
 
     @property
     def entropy(self) -> float:
         """Shannon entropy, in nats."""
         if self._other is None:
-            return float(self._joint.entropies[self._axis, self.number])
+            both = len(self._axes) > 1
+            return float(self._joint.entropies[2 if both else self._axes[0], self.number])
         log_masses, log_weights = self.log_marginals[0], self.every_log_weights[0][self.number]
         return float((log_masses.exp() * (log_weights - log_masses)).sum())
 
@@ -138,7 +143,7 @@ class Estimated(Engine):
         cells = [cell for cell, _ in super().sample(n, generator)]
         return list(zip(cells, self.scores_of(torch.tensor(cells)).tolist(), strict=True))
 
-    def replicates(self) -> "Iterator[Estimated]":
+    def replicates(self) -> Iterator[Self]:
         """The same as other samples might have given it; a replicate has none of its own."""
         for number in range(1, 1 if self.number else len(self.every_log_sums[0])):
             replicate = copy(self)
@@ -206,14 +211,11 @@ class Sketched(Estimated):
         }
 
     def marginal(self, axes: Sequence[int]) -> "Estimated":
-        """The law of one blank."""
+        """The law of one blank, or of both in the other order."""
         if len(axes) > 1:
-            raise SupportError(
-                "a sketch has its blanks in the order of the text; take marginal(0, 1), or give "
-                "support='vocabulary'"
-            )
+            return Turned(self)
         log_masses = self.every_log_sums[axes[0]] - self._log_normalizers[:, None]
-        return Estimated(self, axes[0], None, log_masses)
+        return Estimated(self, axes, None, [log_masses])
 
     def conditional(self, axis: int, places: Mapping[int, int]) -> "Estimated":
         """The law of one blank given a token of the other."""
@@ -222,7 +224,7 @@ class Sketched(Estimated):
         pairs = torch.stack([other, every] if axis else [every, other], dim=1)
         log_masses = self.log_probs(pairs) + self.every_log_weights[axis]
         log_masses = log_masses - log_masses.logsumexp(dim=1, keepdim=True)
-        return Estimated(self, axis, places[1 - axis], log_masses)
+        return Estimated(self, [axis], places[1 - axis], [log_masses])
 
     @computed_once
     def entropies(self) -> Entropies:
@@ -254,6 +256,33 @@ class Sketched(Estimated):
     def diagnostics(self) -> dict[str, object]:
         """Facts of the contexts that have run."""
         return self.pair.diagnostics()
+
+
+class Turned(Estimated):
+    """The joint of a sketch with its blanks in the other order."""
+
+    def __init__(self, joint: Sketched) -> None:
+        super().__init__(joint, (1, 0), None, joint.every_log_sums[::-1])
+
+    def scores(self, rows: slice) -> Table:
+        """The unnormalised log masses of some rows of cells."""
+        return self._joint.scores(slice(None)).T[rows]
+
+    def log_probs(self, cells: Int[Tensor, "cells 2"]) -> Float[Tensor, "weightings cells"]:
+        """Log-probabilities of pairs of tokens under every weighting."""
+        return self._joint.log_probs(cells.flip(1))
+
+    def marginal(self, axes: Sequence[int]) -> "Estimated":
+        """The law of one blank, or of both in the order of the text."""
+        return self._joint if len(axes) > 1 else self._joint.marginal([1 - axes[0]])
+
+    def conditional(self, axis: int, places: Mapping[int, int]) -> "Estimated":
+        """The law of one blank given a token of the other."""
+        return self._joint.conditional(1 - axis, {1 - blank: at for blank, at in places.items()})
+
+    def replicates(self) -> "Iterator[Turned]":
+        """The same as other samples might have given it."""
+        return map(Turned, self._joint.replicates())
 
 
 # --- all weightings at once --------------------------------------------------------------------
