@@ -335,11 +335,11 @@ def _finding(rows: Sequence[Row]) -> list[str]:
     )
     measured = ", ".join(f"{number} texts of {name}" for name, number in texts.items())
     text = (
-        f"**Two error bars hold {min(shares)} to {max(shares)} of 100 exact numbers in English**"
-        f" ({measured}). {lost:,} of {likely_fills:,} fills with a probability of 0.01 or more were"
-        f" missing from the first thirty, {surest or 'none'} with 0.02 or more. In Chinese,"
-        " measured with [an earlier default](#the-earlier-default), two error bars hold"
-        f" {min(chinese)} to {max(chinese)}."
+        f"**Intervals of two standard errors contain {min(shares)} to {max(shares)} of 100 exact"
+        f" numbers in English** ({measured}). {lost:,} of {likely_fills:,} fills with a"
+        f" probability of 0.01 or more were missing from the first thirty, {surest or 'none'} with"
+        " 0.02 or more. In Chinese, measured with [an earlier default](#the-earlier-default),"
+        f" such intervals contain {min(chinese)} to {max(chinese)}."
     )
     return textwrap.wrap(text, 120, break_on_hyphens=False)
 
