@@ -2,7 +2,7 @@
 
     python runs/syntactic_distances.py RUN... --corpus FILE... --figures FOLDER
 
-Writes syntax.csv, syntax-differences.csv and a figure per setting, as `unmask report --figures`
+Writes syntax-differences.csv and a figure per setting, as `unmask report --figures`
 does by the distance in tokens. Runs hold no text, so the corpora are read again; a run and its
 corpus are matched by a hash.
 

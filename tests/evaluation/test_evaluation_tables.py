@@ -44,8 +44,7 @@ def tables(found: list[ResultRow]) -> list[ReportTable]:
     return [
         report_table("results", summarise(found, QUICK)),
         report_table("differences", differences(found, resampling=QUICK)),
-        report_table("distance", by_distance(found, resampling=QUICK)),
-        report_table("distance-differences", by_distance(found, resampling=QUICK, baseline="mlm")),
+        report_table("distance-differences", by_distance(found, QUICK)),
     ]
 
 

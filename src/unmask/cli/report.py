@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unmask.evaluation.reports.reporting import Report
     from unmask.evaluation.run import EvaluationRun
 
-_TABLES = ("results", "differences", "distance", "distance-differences")
+_TABLES = ("results", "differences", "distance-differences")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class ReportCommand:
         choices=("text", "markdown", "latex", "csv"),
     )
     table: tuple[str, ...] = option(
-        "results, differences, distance or distance-differences; several with commas (default: "
+        "results, differences or distance-differences; several with commas (default: "
         "results,differences; for csv, which holds one table, results)",
         "NAME",
         default=(),

@@ -54,17 +54,16 @@ def draw(
     axis_label: str = "tokens between the blanks",
     say: Callable[[str], object] = lambda _: None,
 ) -> Iterator[Path]:
-    """One figure per setting, and two CSVs; yields what was written.
+    """One figure per setting, and a CSV of all that they draw; yields what was written.
 
-    The CSVs hold the NLLs of all constructions, and the differences that are drawn. Files have the
-    `name` of the distance. `say` gets a line for every figure that is not drawn.
+    Files have the `name` of the distance. `say` gets a line for every figure that is not drawn.
     """
     make_folder(folder)
-    for table in ("distance", "distance-differences"):
-        bins = report.summaries(table)
-        path = folder / f"{table.replace('distance', name)}.csv"
-        write_text(path, comma_separated(report_table(table, bins)))
-        yield path
+    table = "distance-differences"
+    bins = report.summaries(table)
+    path = folder / f"{name}-differences.csv"
+    write_text(path, comma_separated(report_table(table, bins)))
+    yield path
     if not bins:
         baseline = printable(report.baseline or "mlm")
         say(f"no figure of {axis_label}: there is no {baseline} to compare with")

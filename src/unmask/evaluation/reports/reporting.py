@@ -15,7 +15,7 @@ from unmask.evaluation.reports.summary import (
     differences,
     summarise,
 )
-from unmask.evaluation.reports.tables import TABLES, ReportTable, report_table
+from unmask.evaluation.reports.tables import ReportTable, report_table
 from unmask.evaluation.rows import Group, Positions, ResultRow
 from unmask.evaluation.run import EvaluationRun
 from unmask.jobs.plan import FUNCTION, ModelIdentity, model_changes
@@ -43,15 +43,12 @@ class Report:
 
     def summaries(self, name: str) -> list[Summary]:
         """The numbers of a table; differences need a baseline, and without one there are none."""
-        kind = TABLES[name]
-        baseline = self.baseline if kind.is_difference else None
-        if kind.is_difference and baseline is None:
+        if name == "results":
+            return summarise(self.rows, self.resampling)
+        if self.baseline is None:
             return []
-        if kind.is_binned:
-            return by_distance(self.rows, self.resampling, baseline=baseline)
-        if baseline is not None:
-            return differences(self.rows, baseline, self.resampling)
-        return summarise(self.rows, self.resampling)
+        compared = differences if name == "differences" else by_distance
+        return compared(self.rows, resampling=self.resampling, baseline=self.baseline)
 
     def tables(self, names: Iterable[str]) -> list[ReportTable]:
         """Tables of one document: a term or a note is explained in the first that has it."""

@@ -2,11 +2,11 @@
 
 Averages are over examples, of NLLs and divergences; perplexities are exponentials of mean NLLs.
 Nothing here ranks: perplexities per token compare only within one vocabulary, nats per byte across
-several. Both statistics are also cut by the distance between the blanks.
+several. Differences are also cut by the distance between the blanks.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unmask.errors import UnmaskError
@@ -21,9 +21,8 @@ PER_BYTE = {"unary_nats_per_byte": "unary_nll", "pairwise_nats_per_byte": "pairw
 MEASURES = (*PERPLEXITIES, "all_kl", "gold_kl", *PER_BYTE)
 # fewer examples than this are pooled with those of the next distance
 LEAST_COUNT = 30
-# the constructions whose differences are cut by distance: more lines than four nobody can read
+# the constructions whose differences are cut by distance: the lines of all nobody can read
 _DRAWN = ("mlm", "ag", "hcb", "mrf", "log-pool")
-_MOST_DRAWN = 4
 _TOKENS = 2
 
 Estimates = dict[str, Estimate | None]
@@ -83,44 +82,39 @@ def by_distance(
     rows: Iterable[ResultRow],
     resampling: Resampling = DEFAULT,
     *,
-    baseline: str | None = None,
+    baseline: str = BASELINE,
     least_count: int = LEAST_COUNT,
 ) -> list[Summary]:
-    """Means per token distance, or differences from a baseline; rare distances are pooled.
+    """Differences from a baseline per token distance; rare distances are pooled.
 
     All constructions of a setting get the same bins, so that their lines can be laid over each
-    other. A setting with fewer than `least_count` examples is one bin. Differences are of four
-    constructions: the paper's and the default as far as they were measured, otherwise the first
-    four; settings without the baseline have none.
+    other. A setting with fewer than `least_count` examples is one bin. Differences are of the
+    paper's constructions and the default, as far as they were measured, otherwise of all; settings
+    without the baseline have none.
     """
     settings: dict[Group, dict[str, list[ResultRow]]] = {}
     for group, members in grouped(rows).items():
         if valid := measured(members):
             settings.setdefault(group.setting, {})[group.construction] = valid
-    summaries = []
+    bins: list[Summary] = []
     for constructions in settings.values():
-        names = list(constructions) if baseline is None else _drawn(constructions, baseline)
-        counted = [Counter(row.token_distance for row in constructions[name]) for name in names]
+        if baseline not in constructions:
+            continue
+        others = [name for name in constructions if name != baseline]
+        names = [name for name in _DRAWN if name in others] or others
+        compared = [constructions[name] for name in (*names, baseline)]
+        counted = [Counter(row.token_distance for row in members) for members in compared]
         # the smallest count of any construction: where some failed, bins hold for them too
         counts = {far: min(count[far] for count in counted) for far in set().union(*counted)}
-        bins: list[Summary] = []
         for first, last in pooled(counts, least_count):
-            measures = (row for name in names for row in constructions[name])
+            measures = (row for members in compared for row in members)
             inside = [row for row in measures if first <= row.token_distance <= last]
-            if baseline is None:
-                summaries_of_bin = summarise(inside, resampling)
-            else:
-                summaries_of_bin = differences(inside, baseline, resampling)
             bins += [
                 replace(summary, first=first, last=last)
-                for summary in summaries_of_bin
+                for summary in differences(inside, baseline, resampling)
                 if summary.examples
             ]
-        if baseline is None:
-            # means are read construction by construction, differences distance by distance
-            bins.sort(key=lambda summary: names.index(summary.group.construction))
-        summaries += bins
-    return summaries
+    return bins
 
 
 def by_setting(summaries: Iterable[Summary]) -> dict[Group, list[Summary]]:
@@ -210,10 +204,3 @@ def _widened(
         name: estimate.widened(total_error(rows, metric) / count)
         for (name, metric), estimate in zip(metrics.items(), estimates, strict=True)
     }
-
-
-def _drawn(constructions: Collection[str], baseline: str) -> list[str]:
-    """The constructions whose differences are cut by distance, and the baseline."""
-    names = [name for name in constructions if name != baseline]
-    drawn = [name for name in _DRAWN if name in names] or names
-    return [*drawn[:_MOST_DRAWN], baseline] if baseline in constructions else []

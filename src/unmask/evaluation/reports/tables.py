@@ -83,27 +83,31 @@ NAMES = {
 
 
 class TableKind(NamedTuple):
-    """A table of reports: its title, its measures, and the sentences below every such table."""
+    """A table of reports: its title, its measures, and the sentences below every such table.
+
+    `facts` are the attributes of a `Summary` that stand before the measures, by column.
+    """
 
     title: str
     measures: Sequence[str]
-    notes: tuple[str, ...] = ()
-    is_difference: bool = False
-    is_binned: bool = False
+    notes: tuple[str, ...]
+    facts: Mapping[str, str]
 
 
+_EXAMPLES, _MINUS = {"examples": "examples"}, {"minus": "baseline"}
 TABLES = {
-    "results": TableKind("Results", MEASURES, ("Means are over examples, and lower is better.",)),
-    "differences": TableKind("Paired differences", METRICS, (DIFFERENCES,), is_difference=True),
-    "distance": TableKind(
-        "NLL by token distance", NLLS, (f"Mean NLLs per distance. {DISTANCE}",), is_binned=True
+    "results": TableKind(
+        "Results",
+        MEASURES,
+        ("Means are over examples, and lower is better.",),
+        _EXAMPLES | {"failed": "failed"},
     ),
+    "differences": TableKind("Paired differences", METRICS, (DIFFERENCES,), _MINUS | _EXAMPLES),
     "distance-differences": TableKind(
         "Paired differences by token distance",
         NLLS,
         (DISTANCE, DIFFERENCES),
-        is_difference=True,
-        is_binned=True,
+        _MINUS | {"distance from": "first", "to": "last"} | _EXAMPLES,
     ),
 }
 # which may move into the title where they are the same in all rows
@@ -150,12 +154,11 @@ def report_table(
     """
     kind, is_results = TABLES[name], name == "results"
     groups = [summary.group for summary in summaries]
-    facts = {"minus": "baseline"} if kind.is_difference else {}
-    facts |= {"distance from": "first", "to": "last"} if kind.is_binned else {}
-    facts |= {"examples": "examples"} | ({"failed": "failed"} if is_results else {})
     columns: dict[str, list[Cell]] = {
         **{field: [getattr(group, field) for group in groups] for field in Group._fields},
-        **{title: [getattr(row, field) for row in summaries] for title, field in facts.items()},
+        **{
+            title: [getattr(row, field) for row in summaries] for title, field in kind.facts.items()
+        },
         **{NAMES[measure]: [row[measure] for row in summaries] for measure in kind.measures},
     }
     paper: dict[str, list[Cell]] = {
@@ -180,7 +183,7 @@ def report_table(
         VOCABULARIES: is_results and len(distinct) > 1,
         FAILURES: any(summary.failed for summary in summaries),
         SKETCHES: is_results and is_sketched,
-        FEW: name != "distance" and any(0 < summary.examples < FEWEST for summary in summaries),
+        FEW: any(0 < summary.examples < FEWEST for summary in summaries),
         PAPER: bool(paper),
     }
     return ReportTable(
@@ -189,7 +192,7 @@ def report_table(
         rows=tuple(zip(*columns.values(), strict=True)),
         notes=(*kind.notes, *(note for note, is_true in holds.items() if is_true)),
         terms=tuple(terms),
-        signed=kind.is_difference,
+        signed=not is_results,
     )
 
 
