@@ -390,14 +390,14 @@ def main() -> int:
 
 def _with_own_defaults(arguments: Sequence[str]) -> list[str]:
     """The arguments of an evaluation, with what suits a masked LM where they say nothing."""
-    named = {argument.partition("=")[0] for argument in arguments}
+    typed_options = {argument.partition("=")[0] for argument in arguments}
     short = {"--model": "-M", "--batch_size": "-b"}
-    if not named & {"--tasks", "-t"} or "--config" in named:
+    if not typed_options & {"--tasks", "-t"} or "--config" in typed_options:
         return [*arguments]
     defaults = {
         name: value
         for name, value in _OWN_DEFAULTS.items()
-        if not named & {name, short.get(name, name)}
+        if not typed_options & {name, short.get(name, name)}
     }
     return [*arguments, *(part for pair in defaults.items() for part in pair)]
 

@@ -227,16 +227,16 @@ class LanguageModel(JointModel):
             >>> fill["sequence"], fill["groups"], fill["forward_passes"]
             ('Two men are playing soccer on the beach.', [(2,), (1,), (0,)], 3)
         """
-        named, bound = checked_rule(rule, threshold, passes)
+        rule_name, bound = checked_rule(rule, threshold, passes)
         check_seed(seed)
         axis = one_support(self, support)
-        head = required(self.head, self.name) if named == "head" else None
-        several = [texts] if isinstance(texts, str | Cloze) else texts
-        clozes = [self._as_cloze(text) for text in several]
+        head = required(self.head, self.name) if rule_name == "head" else None
+        text_list = [texts] if isinstance(texts, str | Cloze) else texts
+        clozes = [self._as_cloze(text) for text in text_list]
         bounds = [bound] * len(clozes)
         if head is not None and passes is not None:
             bounds = [head.threshold_for(passes, len(cloze.positions)) for cloze in clozes]
-        decodings = [Decoding(named, each, axis, draw, seed, head) for each in bounds]
+        decodings = [Decoding(rule_name, each, axis, draw, seed, head) for each in bounds]
         results = decoded(self, clozes, decodings, Settings.of(settings))
         return results[0] if isinstance(texts, str | Cloze) else results
 
@@ -336,7 +336,7 @@ class LanguageModel(JointModel):
             [('dogs', 'running'), ('sings', '.')]
         """
         alone = isinstance(texts, (str, Cloze)) or not isinstance(texts, Iterable)
-        several: Any = [texts] if alone else texts
+        text_list: Any = [texts] if alone else texts
         if alone and places is not None:
             places = [places]
         by_head = required(self.head, self.name).measure if measure == "head" else None
@@ -346,7 +346,7 @@ class LanguageModel(JointModel):
 
         def questions() -> Iterator[MapQuestion]:
             of_texts = iter(repeat(None) if places is None else places)
-            for number, text in enumerate(several):
+            for number, text in enumerate(text_list):
                 if (of_text := next(of_texts, ())) == ():
                     raise ClozeError(f"text {number} has no places; give those of each text")
                 question = read_question(self, text, places=of_text, support=support)
@@ -355,8 +355,8 @@ class LanguageModel(JointModel):
             if places is not None and next(of_texts, None) is not None:
                 raise ClozeError("there are more places than texts; give those of each text")
 
-        how = Settings.of(settings)
-        maps = list(dependence_maps(self.model, questions(), options, how))
+        settings = Settings.of(settings)
+        maps = list(dependence_maps(self.model, questions(), options, settings))
         return maps[0] if alone else maps
 
     def cost(
@@ -391,8 +391,8 @@ class LanguageModel(JointModel):
             93
         """
         cloze = self._as_cloze(text, blanks)
-        named = methods or [default_method(len(cloze.positions), support)]
-        request = self._request(cloze, named, support, settings, options)
+        method_names = methods or [default_method(len(cloze.positions), support)]
+        request = self._request(cloze, method_names, support, settings, options)
         return cost(request, self.model, self._vocabulary, examples=examples, timed=timed)
 
     @overload
@@ -482,13 +482,13 @@ class LanguageModel(JointModel):
             >>> round(score.score, 1), round(score.standard_error, 1)
             (-9.9, 0.6)
         """
-        several: Sequence[Any] = [texts] if isinstance(texts, str) else texts
-        several = in_context(several, given, separator)
+        text_list: Sequence[Any] = [texts] if isinstance(texts, str) else texts
+        text_list = in_context(text_list, given, separator)
         if isinstance(texts, str):
-            several = [read_text(self, several[0])]
+            text_list = [read_text(self, text_list[0])]
         scores = score_texts(
             self,
-            several,
+            text_list,
             method=method,
             order=order,
             draws=draws,

@@ -69,10 +69,10 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
         if options.get("top_k") is not None:
             options["top"] = _checked_top(options["top_k"])
         options.pop("top_k", None)
-        how = {name: value for name, value in options.items() if value is not None}
+        fill_options = {name: value for name, value in options.items() if value is not None}
         if rows is not None:
-            how["settings"] = Settings(batch_size=rows)
-        return ({} if blanks is None else {"blanks": blanks}), how, {}
+            fill_options["settings"] = Settings(batch_size=rows)
+        return ({} if blanks is None else {"blanks": blanks}), fill_options, {}
 
     def preprocess(self, input_: Any, *, blanks: Any = None) -> dict[str, Cloze]:
         """Read a text."""

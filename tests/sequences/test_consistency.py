@@ -16,7 +16,7 @@ from unmask.plots.consistency import by_distance, deviations
 from unmask.sequences.consistency.measuring import (
     PAIRS,
     ContrastedText,
-    _answers,
+    _pair_measures,
     masked_pair,
     read_texts,
 )
@@ -101,7 +101,7 @@ def test_conditionals_that_exclude_each_other_have_a_j_of_one_bit() -> None:
     tables = unmask.PairTables.from_logits(
         unmask.DenseLogits(same), unmask.DenseLogits(same.flip(0)), marginals=marginals
     )
-    row = _answers(tables, (0, 0))
+    row = _pair_measures(tables, (0, 0))
     assert row["incompatibility"] == pytest.approx(1, abs=1e-6)
     # m_b q(a | b) has it half the time, m_a q(b | a) never
     assert row["second_then_first"] == pytest.approx(math.log(1 / 2), abs=1e-6)

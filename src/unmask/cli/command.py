@@ -96,8 +96,8 @@ def declared(command: type) -> list[Option]:
                 entries += (replace(each, group=group, into=name) for each in metadata["source"]())
             elif member and "option" in metadata:
                 entry = metadata["option"]
-                how = {"name": name, "type": hints[name], "default": member.default}
-                entries.append(replace(entry, group=entry.group or group, **how))
+                changes = {"name": name, "type": hints[name], "default": member.default}
+                entries.append(replace(entry, group=entry.group or group, **changes))
     for number, entry in enumerate(entries):
         plain = next((kind for kind in get_args(entry.type) if kind is not NoneType), entry.type)
         default = entry.default
@@ -122,23 +122,23 @@ def add_options(parser: argparse.ArgumentParser, entries: Iterable[Option]) -> N
         if entry.group not in groups:
             groups[entry.group] = parser.add_argument_group(entry.group)
         # argparse would expand what follows a percent sign
-        how: dict[str, Any] = {"help": entry.help.replace("%", "%%")}
+        keywords: dict[str, Any] = {"help": entry.help.replace("%", "%%")}
         is_optional = entry.default is not MISSING
         if entry.type is bool:
-            how["action"] = "store_true"
+            keywords["action"] = "store_true"
         else:
-            how |= {"metavar": entry.metavar, "nargs": entry.nargs}
+            keywords |= {"metavar": entry.metavar, "nargs": entry.nargs}
         if entry.is_positional:
             many = "*" if is_optional else "+"
-            how["nargs"] = many if entry.is_list else "?" if is_optional else None
+            keywords["nargs"] = many if entry.is_list else "?" if is_optional else None
             usage.append(f"[{entry.metavar}]" if is_optional else str(entry.metavar))
         elif not is_optional:
-            how["required"] = True
+            keywords["required"] = True
             usage.insert(1, f"{entry.short or entry.flag} {entry.metavar or entry.name.upper()}")
-        if entry.is_list and how["nargs"] is None:
-            how["action"] = "append"
+        if entry.is_list and keywords["nargs"] is None:
+            keywords["action"] = "append"
         short = [] if entry.short is None else [entry.short]
-        groups[entry.group].add_argument(*short, entry.flag, **how)
+        groups[entry.group].add_argument(*short, entry.flag, **keywords)
     # a line: every option is listed below it
     parser.usage = " ".join(usage)
 

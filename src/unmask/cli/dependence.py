@@ -146,10 +146,10 @@ class DependenceCommand(many.RowsCommand):
         if self.quiet or self.json:
             return
         exact = result.standard_errors is None
-        of = "" if exact else f", estimated from {result.samples} samples"
-        of += ", minus the average product" if result.is_corrected else ""
+        qualifier = "" if exact else f", estimated from {result.samples} samples"
+        qualifier += ", minus the average product" if result.is_corrected else ""
         print(
-            f"{result.measure} in {result.unit}{of}: dependence in the model; "
+            f"{result.measure} in {result.unit}{qualifier}: dependence in the model; "
             f"{result.forward_passes:,} forward passes",
             file=sys.stderr,
         )

@@ -76,8 +76,8 @@ class EvaluateCommand(
             if workers is not None:
                 # this process only plans, and needs no GPU
                 request = replace(request, model=replace(request.model, device="cpu"))
-            how = {"rows_per_unit": self.rows_per_unit, "strict": self.strict}
-            job = request.job(say=self.note, shard=shard, **how)
+            job_options = {"rows_per_unit": self.rows_per_unit, "strict": self.strict}
+            job = request.job(say=self.note, shard=shard, **job_options)
             remark = "; unmask report makes tables of them"
             output = many.Output(many.whole_path(place), typed=place, remark=remark)
             return many.do(self, job, output, workers, self._conclude)

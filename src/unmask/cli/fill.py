@@ -153,11 +153,11 @@ class FillCommand(many.RowsCommand, options.TableOptions, _Methods, options.Esti
             figure = compare(joints) if len(joints) > 1 else next(iter(joints.values())).plot()
             options.save_figure(figure, self.figure, quiet=self.quiet)
         for name, joint in joints.items():
-            did = joint.diagnostics
-            if did.get("converged") is False:
+            diagnostics = joint.diagnostics
+            if diagnostics.get("converged") is False:
                 options.say(
-                    f"{name} has not converged (residual {did['residual']:.1g} after "
-                    f"{did['passes']} sweeps): treat its probabilities as approximate"
+                    f"{name} has not converged (residual {diagnostics['residual']:.1g} after "
+                    f"{diagnostics['passes']} sweeps): treat its probabilities as approximate"
                 )
 
     def _announce(self, lm: "LanguageModel", cloze: "Cloze", request: Any) -> None:

@@ -152,9 +152,9 @@ def open_rows(
         raise UnmaskError(f"limit is a number of rows from 1, not {command.limit}")
     if source.texts:
         return rows_in_memory([Record({TEXT_COLUMN: t}) for t in source.texts[: command.limit]])
-    how: Any = {"format": command.input_format, "limit": command.limit}
+    reader_options: Any = {"format": command.input_format, "limit": command.limit}
     try:
-        return open_input(source.files, columns, **how, piped_format=piped_format)
+        return open_input(source.files, columns, **reader_options, piped_format=piped_format)
     except CorpusError as error:
         if isinstance(error.args[0], MissingColumn):
             raise CorpusError(f"{error}; {remedy}") from None
@@ -183,11 +183,11 @@ def output_of(command: RowsCommand, default_format: str | None = "csv") -> Outpu
     """The place for the rows; one that cannot be written to is rejected."""
     from unmask.records.places import is_url
 
-    place, named = command.output or "", command.output_format
-    if command.json and (place or named):
+    place, typed_format = command.output or "", command.output_format
+    if command.json and (place or typed_format):
         raise UnmaskError("--json prints rows to stdout; leave it out, or give --output FILE.jsonl")
     if place.endswith(("/", os.sep)) or is_url(place) or (place and os.path.isdir(place)):
-        if named not in (None, "parquet"):
+        if typed_format not in (None, "parquet"):
             raise UnmaskError("--output-format does not apply with a folder of parts; leave it out")
         options.check_place("--output", place, is_folder=True)
         remark = "" if command.shard else "; unmask merge makes one file of them"
@@ -195,11 +195,11 @@ def output_of(command: RowsCommand, default_format: str | None = "csv") -> Outpu
     options.reject(command, ("shard",), _IS_OF_FOLDERS)
     if place in ("", "-"):
         options.reject(command, ("ray",), _IS_OF_FOLDERS)
-        if named == "parquet":
+        if typed_format == "parquet":
             raise UnmaskError("Parquet is not written to stdout; give --output FILE")
-        return Output(format=named or ("jsonl" if command.json else default_format))
+        return Output(format=typed_format or ("jsonl" if command.json else default_format))
     options.check_place("--output", place)
-    format = named or Path(place).suffix.lower().removeprefix(".")
+    format = typed_format or Path(place).suffix.lower().removeprefix(".")
     if format not in OUTPUT_FORMATS:
         raise UnmaskError(
             f"the name of {quoted(place, limit=150)} does not end with .csv, .jsonl, .parquet or "

@@ -129,9 +129,9 @@ class RunningOptions(ModelOptions):
         from unmask.jobs.model_source import ModelSource
 
         same = ("device", "dtype", "revision", "trust_remote_code", "allow_pickle")
-        named = {name: getattr(self, name) for name in (*same, "mask_id", "time")}
+        model_options = {name: getattr(self, name) for name in (*same, "mask_id", "time")}
         # a flag that is not given leaves the preset of the model
-        return ModelSource(place=self.model, shift=self.shift or None, **named)
+        return ModelSource(place=self.model, shift=self.shift or None, **model_options)
 
     def settings(self, *, progress: bool | None = None, **tables: Any) -> "Settings":
         """The settings to run it with; commands print costs themselves."""
@@ -241,10 +241,10 @@ class Estimation:
     def axes(self, given: Sequence[str] = (), seed: int = 0) -> "Axes":
         """The tokens of blanks: those `given`, for all alike or for each, or how they are found."""
         aims = {"precision": self.precision, "max_passes": self.max_passes}
-        named = {"support": given or None, **aims, "exact": self.exact or None}
-        both = [name for name, value in named.items() if value is not None]
-        if len(both) > 1 and both != [*aims]:
-            raise UnmaskError(f"{' and '.join(both)} exclude each other; give one of them")
+        requests = {"support": given or None, **aims, "exact": self.exact or None}
+        exclusive = [name for name, value in requests.items() if value is not None]
+        if len(exclusive) > 1 and exclusive != [*aims]:
+            raise UnmaskError(f"{' and '.join(exclusive)} exclude each other; give one of them")
         if self.exact:
             return "vocabulary"
         if given:

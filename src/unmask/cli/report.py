@@ -97,12 +97,12 @@ class ReportCommand:
     def _tables(self) -> list[str]:
         """The requested tables, checked before anything is read."""
         is_single = self.output_format == "csv"
-        named = [*(self.table or (_TABLES[:1] if is_single else _TABLES[:2]))]
-        if is_single and len(named) > 1:
+        table_names = [*(self.table or (_TABLES[:1] if is_single else _TABLES[:2]))]
+        if is_single and len(table_names) > 1:
             raise UnmaskError(
-                f"csv holds one table, not {len(named)}; write each with --table NAME"
+                f"csv holds one table, not {len(table_names)}; write each with --table NAME"
             )
-        return named
+        return table_names
 
     def _write(self, document: str) -> None:
         if self.output is None:

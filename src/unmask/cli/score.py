@@ -117,11 +117,11 @@ class ScoreCommand(many.RowsCommand):
         is_pairs = self.blimp is not None or self.pairs is not None
         if _HCB_PATH in self.method and not is_pairs:
             raise MethodError("hcb-path compares two texts; give --pairs GOOD,BAD or --blimp")
-        of_files = ("input_format", "column", "pairs", "by", "given")
+        file_options = ("input_format", "column", "pairs", "by", "given")
         for applies, names, why in (
             (self.blimp is None, ("paradigm",), "without --blimp"),
-            (self.blimp is not None, ("input", "text", *of_files), "with --blimp"),
-            (is_text, of_files, "to a text, but to a file or standard input"),
+            (self.blimp is not None, ("input", "text", *file_options), "with --blimp"),
+            (is_text, file_options, "to a text, but to a file or standard input"),
             (self.pairs is not None, ("column",), "with --pairs, which names the columns"),
             (self.given is None, ("separator",), "without --given"),
             (is_pairs, ("words",), "with pairs, which are compared as whole texts"),
@@ -231,9 +231,10 @@ def _notes(kind: "ScoreKind", counts: "Counts") -> Iterator[str]:
     elif scores := [name for name in kind.methods if name not in ("unmasking", "elbo")]:
         yield f"{', '.join(scores)}: in {unit}; a score, not a log-probability"
     if kind.order is not None:
-        of = "differences of log-probabilities, each" if kind.is_pairs else "the log-probability"
+        score = "differences of log-probabilities, each" if kind.is_pairs else "the log-probability"
         yield (
-            f"unmasking, {kind.order}: in {unit}; {of} of a text among all with equally many tokens"
+            f"unmasking, {kind.order}: in {unit}; {score} of a text among all with "
+            "equally many tokens"
         )
     if "elbo" in kind.methods:
         yield (
@@ -269,11 +270,11 @@ def _accuracies(kind: "ScoreKind", counts: "Counts") -> str:
 
     groups, verdicts = kind.groups, {method: list[Verdict]() for method in kind.methods}
     for verdict, pairs in counts["pairs"].items():
-        method, named, correct = json.loads(verdict)
-        paradigm = named[0][1] if named else ""
+        method, text_groups, correct = json.loads(verdict)
+        paradigm = text_groups[0][1] if text_groups else ""
         for number in range(pairs["count"]):
             passes = pairs["passes"] if number == 0 else 0
-            verdicts[method].append(Verdict(paradigm, correct, passes, dict(named)))
+            verdicts[method].append(Verdict(paradigm, correct, passes, dict(text_groups)))
     tables = []
     for place, name in enumerate(groups):
         by_method = {

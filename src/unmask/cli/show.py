@@ -143,14 +143,14 @@ def _notes(lm: "LanguageModel", joints: Joints) -> Iterator[str]:
                 f"{joint.diagnostics['standard_error']:.2f}, above the precision: too many tokens "
                 "carry mass here for this many passes"
             )
-    did: Any = first.diagnostics
-    held = did.get("captured_mass_given_others") or did.get("captured_mass")
+    diagnostics: Any = first.diagnostics
+    held = diagnostics.get("captured_mass_given_others") or diagnostics.get("captured_mass")
     if held is not None and not sketched and not all(a.is_whole(size) for a in first.supports):
         counts = listed([f"{len(axis):,}" for axis in first.supports])
-        place = "place" if len(held) == 1 else "places, in order"
+        noun = "place" if len(held) == 1 else "places, in order"
         yield (
             f"the candidates ({counts}) have {listed([_percent(part) for part in held])} of the "
-            f"model's probability at their {place}; probabilities are conditional on them"
+            f"model's probability at their {noun}; probabilities are conditional on them"
         )
     for name, joint in joints.items():
         mass: Any = joint.diagnostics.get("searched_mass")

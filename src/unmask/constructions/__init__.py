@@ -28,8 +28,8 @@ Function = TypeVar("Function", bound=registered.Function)
 
 CONSTRUCTIONS: dict[str, Construction] = {}
 for _name, _method in METHODS.items():
-    _module, _, _value = _method.home.rpartition(".")
-    CONSTRUCTIONS[_name] = getattr(import_module(_module, __name__), _value)
+    _module, _, _attribute = _method.home.rpartition(".")
+    CONSTRUCTIONS[_name] = getattr(import_module(_module, __name__), _attribute)
 
 
 def method_name(name: object) -> str:
@@ -155,8 +155,8 @@ def build(name: str, tables: Tables, options: Given) -> Joint:
     """Like `construct`, for the short name of a construction and options that were checked."""
     recipe = construction(name)
     if name in CONSTRUCTIONS:
-        parts = recipe.needs(tables.shape, options)
-        tables.elicit(parts.whole, masked=parts.masked)
+        needed = recipe.needs(tables.shape, options)
+        tables.elicit(needed.whole, masked=needed.masked)
     joint = recipe.build(tables, **options)
     # measured when it is read, and only where all tables are there by then
     agreed = partial(_agreement_if_elicited, tables)

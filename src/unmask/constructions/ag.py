@@ -38,16 +38,16 @@ def ag(tables: Tables, *, steps: int = STEPS, tolerance: float | None = None) ->
     """
     most = steps if tolerance is None else _MOST_STEPS
     log_others, change, taken = _stepped(tables, most, float(tolerance or 0.0))
-    did: dict[str, object] = {"steps": taken, "start": "uniform", "last_change": change}
-    did["stopped"] = "after the given number of steps"
+    diagnostics: dict[str, object] = {"steps": taken, "start": "uniform", "last_change": change}
+    diagnostics["stopped"] = "after the given number of steps"
     if tolerance is not None:
         reached = change is not None and change < tolerance
-        did = {"tolerance": float(tolerance), "start": "uniform", "passes": taken}
-        did |= {"converged": reached, "residual": change}
+        diagnostics = {"tolerance": float(tolerance), "start": "uniform", "passes": taken}
+        diagnostics |= {"converged": reached, "residual": change}
     form = Sum(
         tuple(torch.zeros_like(log) for log in log_others), tuple(-log for log in log_others)
     )
-    return form_joint(form, tables, method="ag", diagnostics=did)
+    return form_joint(form, tables, method="ag", diagnostics=diagnostics)
 
 
 def _stepped(tables: Tables, most: int, tolerance: float) -> tuple[Factors, float | None, int]:

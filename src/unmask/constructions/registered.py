@@ -38,12 +38,12 @@ def add(name: str, value: object, needs: object) -> None:
     homes = {(builder.__module__, builder.__qualname__) for builder in (existing, function)}
     if len(homes) > 1:
         raise MethodError(f"there is a construction {quoted(name)} already; take another name")
-    parts = needs or every_table(2)
+    table_needs = needs or every_table(2)
     REGISTERED[name] = Construction(
         # with the signature of the function, whose options are those of the construction
-        update_wrapper(partial(_joint, name, function, parts), function),
+        update_wrapper(partial(_joint, name, function, table_needs), function),
         (inspect.getdoc(function) or name).splitlines()[0],
-        needs=lambda shape, options: parts,
+        needs=lambda shape, options: table_needs,
         check=partial(_reject_more, name),
     )
 

@@ -207,7 +207,7 @@ def _page(lm: unmask.LanguageModel, settings: unmask.Settings) -> Any:
             elem_id="text",
         )
         button = gr.Button("Fill the blanks", variant="primary", elem_id="fill")
-        filled = gr.HTML("", elem_id="answer")
+        answer_html = gr.HTML("", elem_id="answer")
         examples = [gr.Button(sentence, size="sm", elem_classes="example") for sentence in EXAMPLES]
 
         def respond(written: object) -> str:
@@ -219,9 +219,9 @@ def _page(lm: unmask.LanguageModel, settings: unmask.Settings) -> Any:
         # one at a time; those who wait beyond the queue's size are told so
         limits = {"concurrency_limit": 1, "concurrency_id": "model", "api_visibility": "private"}
         for begin in (button.click, text.submit):
-            begin(respond, [text], [filled], **limits)
+            begin(respond, [text], [answer_html], **limits)
         for example in examples:
-            example.click(take, [example], [text, filled], **limits)
+            example.click(take, [example], [text, answer_html], **limits)
     return blocks.queue(max_size=MOST_WAITING, api_open=False)
 
 

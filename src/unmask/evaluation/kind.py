@@ -72,8 +72,8 @@ class Evaluate(Kind):
         # A-KL and J read both tables, and a sketch is run whatever is read from it
         methods, length = {DEFAULT_METHOD: {}, **dict(self.constructions)}, len(item.cloze)
         if self.sketch is None:
-            how: Any = {"support": self.support, "settings": self.settings, "timed": False}
-            cost = lm.cost(item.cloze, methods=list(methods), options=methods, **how)
+            cost_options: Any = {"support": self.support, "settings": self.settings, "timed": False}
+            cost = lm.cost(item.cloze, methods=list(methods), options=methods, **cost_options)
         else:
             shape = (lm.model.vocabulary_size,) * 2
             count = len(needs_sketch(methods, shape))
@@ -97,7 +97,7 @@ class Evaluate(Kind):
         if self.sketch is None:
             whole.both()
             tables, passes = whole, None
-            joints = {name: construct(name, whole, **how) for name, how in methods.items()}
+            joints = {name: construct(name, whole, **options) for name, options in methods.items()}
         else:
             # a seed per example, so that the errors of a mean cancel
             seed = int(sha256([self.sketch.seed, example.id])[:15], 16)

@@ -111,8 +111,8 @@ class Folder:
         except (ValueError, TypeError):
             return {}
         is_whole = receipt.pop("check", None) == sha256([receipt])
-        named = receipt.get("plan"), receipt.get("unit")
-        return receipt if is_whole and named == (self.digest, number) else {}
+        identity = receipt.get("plan"), receipt.get("unit")
+        return receipt if is_whole and identity == (self.digest, number) else {}
 
     def receipts(self) -> dict[int, Receipt]:
         """The receipts that are there, by unit; their parts are not looked at."""

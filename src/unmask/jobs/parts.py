@@ -43,7 +43,7 @@ def part_table(batch: RowBatch, results: Sequence[Sequence[Row]], kind: Kind) ->
     names = [name for name in batch.columns if name not in {*dropped, *types}]
     columns = {name: _column(batch, name) for name in names}
     as_json = [name for name, (_, is_json) in columns.items() if is_json]
-    as_json += [name for name, of in types.items() if of == "json"]
+    as_json += [name for name, type_name in types.items() if type_name == "json"]
     numbers = [number for number, rows in enumerate(results) for _ in rows]
     answers, tables = list(chain.from_iterable(results)), []
     for start in range(0, len(answers) or 1, _ROWS_AT_ONCE):
@@ -66,8 +66,8 @@ def table_of(rows: Sequence[Row], types: Mapping[str, str], prefix: str = "") ->
     import pyarrow as pa
 
     columns = [
-        _array([row.get(name.removeprefix(prefix)) for row in rows], of)
-        for name, of in types.items()
+        _array([row.get(name.removeprefix(prefix)) for row in rows], type_name)
+        for name, type_name in types.items()
     ]
     return pa.table(columns, names=list(types))
 
@@ -91,23 +91,23 @@ def _column(batch: RowBatch, name: str) -> tuple[Any, bool]:
     return _array(values, "json"), True
 
 
-def _array(values: Sequence[Any], of: str) -> Any:
+def _array(values: Sequence[Any], type_name: str) -> Any:
     """Values as an Arrow array of a type, by way of their texts.
 
     By `pa.array` only where it must be: that imports pandas, if it is there, for a second.
     """
     import pyarrow as pa
 
-    *lists, inner = of.rstrip(">").split("<")
+    *lists, inner = type_name.rstrip(">").split("<")
     if lists:
         nested = pa.type_for_alias(inner)
         for _ in lists:
             nested = pa.list_(nested)
         return pa.array(values, nested)
     texts = pa.lib.StringBuilder()
-    is_text = of == "string"
+    is_text = type_name == "string"
     texts.append_values([v if v is None or is_text else json.dumps(v) for v in values])
-    return texts.finish().cast("string" if of == "json" else of)
+    return texts.finish().cast("string" if type_name == "json" else type_name)
 
 
 def rows_of(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
@@ -199,8 +199,8 @@ def _schema(parts: Parts) -> Any:
     for schema in places.in_parallel(schema_of, parts.receipts):
         facts = json.loads((schema.metadata or {}).get(_FACTS, b"{}"))
         of_input.update(dict.fromkeys(facts.get(_INPUT, ())))
-        for name, of in zip(schema.names, schema.types, strict=True):
-            types.setdefault(name, set()).update({of} - {pa.null()})
+        for name, column_type in zip(schema.names, schema.types, strict=True):
+            types.setdefault(name, set()).update({column_type} - {pa.null()})
     return pa.schema(
         (name, pa.string() if len(types[name]) > 1 else next(iter(types[name]), pa.null()))
         for name in dict.fromkeys([*of_input, *types])

@@ -33,7 +33,7 @@ _BLOCKS_PER_WORKER = 20
 # deaths of one worker, and attempts at one block: a bad unit takes three, a cluster has other ones
 _LIMITS = {"max_restarts": 30, "max_task_retries": 30}
 # what Ray Data prints of its own; our bar counts rows
-_SHOWN = ("enable_progress_bars", "enable_operator_progress_bars", "print_on_execution_start")
+_RAY_OUTPUT = ("enable_progress_bars", "enable_operator_progress_bars", "print_on_execution_start")
 
 
 class RayWorker:
@@ -85,7 +85,7 @@ class RayWorkers:
             return
         source, least, most = self._source_and_count()
         context = vars(ray.data.DataContext.get_current())
-        context.update(dict.fromkeys(_SHOWN, False))
+        context.update(dict.fromkeys(_RAY_OUTPUT, False))
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
         # Ray's types know functions alone, not classes of actors
         worker: Any = RayWorker

@@ -148,7 +148,8 @@ def run_job(
             worker = Worker(job.lm, job.kind)
             read = _read_ahead(worker, left)
             outcomes = (worker.do(unit, rows.result, folder) for unit, rows in read)
-        wanted, noun, told = progress if len(left) > 1 else False, job.kind.noun, time.monotonic()
+        wanted, noun = progress if len(left) > 1 else False, job.kind.noun
+        last_line_at = time.monotonic()
         drawn = bar(f"{noun}s", unit=noun, total=rows, shown=wanted)
         with closing(outcomes), drawn as progress_bar:
             try:
@@ -157,9 +158,10 @@ def run_job(
                     job.check(outcome.counts)
                     progress_bar.update(outcome.counts["texts"])
                     is_seen = wanted is not None or (sys.stderr and sys.stderr.isatty())
-                    if not is_seen and time.monotonic() - told >= SECONDS_PER_LINE:
-                        told, of = time.monotonic(), "" if rows is None else f" of {rows:,}"
-                        say(f"{progress_bar.n:,.0f}{of} {noun}s done")
+                    if not is_seen and time.monotonic() - last_line_at >= SECONDS_PER_LINE:
+                        last_line_at = time.monotonic()
+                        total = "" if rows is None else f" of {rows:,}"
+                        say(f"{progress_bar.n:,.0f}{total} {noun}s done")
             except (KeyboardInterrupt, SystemExit) as error:
                 if texts := result.counts["texts"]:
                     saved = f"{texts:,} {noun}s are saved in {places.shown(output)}"

@@ -408,8 +408,8 @@ class Joint(Guessable):
             0.91
         """
         joint, _ = self._at(tokens)
-        apart = sum(joint.marginal(axis).log_prob(token) for axis, token in enumerate(tokens))
-        return _defined(joint.log_prob(*tokens) - apart) / (math.log(2) if base_two else 1.0)
+        alone = sum(joint.marginal(axis).log_prob(token) for axis, token in enumerate(tokens))
+        return _defined(joint.log_prob(*tokens) - alone) / (math.log(2) if base_two else 1.0)
 
     def log_odds(
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False

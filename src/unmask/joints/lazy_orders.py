@@ -92,11 +92,11 @@ class LazyOrders(Engine):
         self, fills: Int[Tensor, "fills blanks"], sets: Sequence[Set]
     ) -> dict[Set, Float[Tensor, "fills blanks"]]:
         """log q(x_t | x of a set), for every set, t not in it."""
-        rows, where = distinct(torch.cat([with_filled(fills, filled) for filled in sets]))
+        rows, row_numbers = distinct(torch.cat([with_filled(fills, filled) for filled in sets]))
         owner = torch.arange(len(fills)).repeat(len(sets))
-        log_given = torch.zeros(len(where), len(self.shape), dtype=torch.float64)
-        by_row = torch.argsort(where, stable=True)
-        starts = torch.searchsorted(where[by_row], torch.arange(len(rows) + 1))
+        log_given = torch.zeros(len(row_numbers), len(self.shape), dtype=torch.float64)
+        by_row = torch.argsort(row_numbers, stable=True)
+        starts = torch.searchsorted(row_numbers[by_row], torch.arange(len(rows) + 1))
 
         def use(which: Tensor, blank: int, log_p: Tensor) -> None:
             log_p = log_p.cpu()
@@ -118,23 +118,23 @@ class LazyOrders(Engine):
         fills = torch.full((n, blanks), EMPTY)
         for step in range(blanks):
             self._draw(fills, mine[:, step], uniforms[step])
-        unique, where = distinct(fills)
-        scores = self.scores_of(unique)[where].tolist()
+        unique, fill_numbers = distinct(fills)
+        scores = self.scores_of(unique)[fill_numbers].tolist()
         return list(zip(map(tuple, fills.tolist()), scores, strict=True))
 
     def _draw(self, fills: Tensor, blank: Tensor, uniforms: Tensor) -> None:
         """Fill one further blank of every draw."""
         before = fills.clone()
         # one row for all draws that have come to the same partial fill
-        rows, where = distinct(before)
+        rows, row_numbers = distinct(before)
         wanted = torch.zeros(rows.shape, dtype=torch.bool)
-        wanted[where, blank] = True
+        wanted[row_numbers, blank] = True
 
         def use(which: Tensor, read: int, log_p: Tensor) -> None:
             log_p = log_p.cpu()
-            mine = torch.nonzero((blank == read) & torch.isin(where, which))[:, 0]
+            mine = torch.nonzero((blank == read) & torch.isin(row_numbers, which))[:, 0]
             for k, row in enumerate(which.tolist()):
-                drawn = mine[where[mine] == row]
+                drawn = mine[row_numbers[mine] == row]
                 fills[drawn, read] = draw(log_p[k], uniforms[drawn])
 
         self._reader.read(rows, use, wanted=wanted)

@@ -84,22 +84,22 @@ class Checkpoint:
                 elif isinstance(value, str) and os.path.dirname(value):
                     places = (Path(value), folder / value)
                     if any(os.path.isfile(p) and not _is_inside(p, folder) for p in places):
-                        named = f"{name} of {self._shown} names {quoted(value)},"
-                        raise self._outside(named, "delete that entry")
+                        complaint = f"{name} of {self._shown} names {quoted(value)},"
+                        raise self._outside(complaint, "delete that entry")
 
     def weights(self, config: Any) -> dict[str, Tensor]:
         """All weights, from the files that the configuration or the index names."""
-        named = getattr(config, "transformers_weights", None)
-        if named is not None and not isinstance(named, str):
+        named_file = getattr(config, "transformers_weights", None)
+        if named_file is not None and not isinstance(named_file, str):
             raise ModelError(
                 f"transformers_weights in config.json of {self._shown} is the name of a file, not "
-                f"{quoted(named)}"
+                f"{quoted(named_file)}"
             )
-        for first in (_WEIGHTS, _INDEX) if named is None else (named,):
+        for first in (_WEIGHTS, _INDEX) if named_file is None else (named_file,):
             if (path := self._inner_path(first)) is not None:
                 break
         else:
-            raise ModelError(self._without_weights(named))
+            raise ModelError(self._without_weights(named_file))
         files: dict[str, Path | None] = {first: path}
         if first.endswith(".json"):
             index = _read_json(path)
@@ -141,10 +141,10 @@ class Checkpoint:
             raise self._outside(f"the weights of {self._shown} are in {quoted(name)},")
         return path
 
-    def _without_weights(self, named: str | None) -> str:
-        if named is not None:
-            return f"{self._shown} lacks {quoted(named)}, which its config.json names"
-        pickles = (path for kind in _PICKLES for path in Path(self.where).glob(kind))
+    def _without_weights(self, named_file: str | None) -> str:
+        if named_file is not None:
+            return f"{self._shown} lacks {quoted(named_file)}, which its config.json names"
+        pickles = (path for pattern in _PICKLES for path in Path(self.where).glob(pattern))
         if (pickle := next(pickles, None)) is None:
             return (
                 f"{self._shown} has no safetensors weights ({_WEIGHTS}); if it has a pickle, "

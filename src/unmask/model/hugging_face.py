@@ -110,7 +110,7 @@ class HuggingFaceMaskedLM:
             readouts, output = self._read(ids, positions, unfused=config, **more)
         return Inside.of(readouts, output, positions.to(self.device), ids.shape[1])
 
-    def _read(self, ids: Tensor, positions: Positions, **how: Any) -> tuple[Tensor, Any]:
+    def _read(self, ids: Tensor, positions: Positions, **options: Any) -> tuple[Tensor, Any]:
         """Readouts (or logits), and the whole output of the pass."""
         at: Any = positions
         if self.shift:
@@ -121,9 +121,9 @@ class HuggingFaceMaskedLM:
         with lock_of(self.model):
             self._verify_length(ids, at)
             if self.output_embedding is None:
-                output = self._run(ids, **how)[1]
+                output = self._run(ids, **options)[1]
                 return at_positions(output.logits, at).float(), output
-            readouts, output = self._run(ids, at, **how)
+            readouts, output = self._run(ids, at, **options)
             return readouts.float(), output
 
     @property
@@ -191,11 +191,11 @@ class HuggingFaceMaskedLM:
         self._replaced[length] = forward.replaced
         if positions is None:
             return None, output
-        several = positions.shape[1] if isinstance(positions, Tensor) else len(positions)
+        positions_per_row = positions.shape[1] if isinstance(positions, Tensor) else len(positions)
         readouts = forward.inputs[0] if len(forward.inputs) == 1 else None
         if readouts is not None and readouts.shape[1] == length:
             readouts = at_positions(readouts, positions)
-        if readouts is None or readouts.shape[:2] != (count, several):
+        if readouts is None or readouts.shape[:2] != (count, positions_per_row):
             raise ModelError(f"{self._name} does not call its output layer once")
         return readouts, output
 
@@ -290,11 +290,11 @@ def input_size(model: Any) -> int:
 def _longest(model: Any) -> int | None:
     """The number of tokens that fit: positions that embeddings reserve for padding do not count."""
     limits: list[int] = []
-    embeddings, named = model.get_input_embeddings(), dict(model.named_modules())
-    place = next((name for name, part in named.items() if part is embeddings), None)
+    embeddings, modules = model.get_input_embeddings(), dict(model.named_modules())
+    place = next((name for name, part in modules.items() if part is embeddings), None)
     # beside and below the module that embeds tokens are those of a text, not of an image
     around = None if place is None else place.rpartition(".")[0]
-    for name, part in named.items():
+    for name, part in modules.items():
         if around is None or not name.startswith(around):
             continue
         weight = getattr(part, "weight", None)

@@ -42,8 +42,8 @@ class Inside:
         heads = weights[0].shape[1:2] if weights else ()
         if weights and all(w.shape == (len(rows), *heads, length, length) for w in weights):
             first, second = positions[:, :, None], positions[:, None, :]
-            at = [layer[rows, :, first, second].movedim(-1, 1).float() for layer in weights]
-            attention = torch.stack(at, dim=1)
+            by_layer = [layer[rows, :, first, second].movedim(-1, 1).float() for layer in weights]
+            attention = torch.stack(by_layer, dim=1)
         return cls(readouts, attention, hidden)
 
     def part(self, rows: slice, count: int) -> "Inside":

@@ -101,8 +101,8 @@ def _network(
     kind: Any = transformers.AutoModelForMaskedLM._model_mapping.get(type(config), None)
     # masked-diffusion models have code of their own and no class of a masked LM; that is looked
     # for in code that may run
-    named, is_trusted = getattr(config, "auto_map", None) or {}, options["trust_remote_code"]
-    own_code = next((c for c in (_CLASSES if is_trusted else _CLASSES[:1]) if c in named), None)
+    auto_map, is_trusted = getattr(config, "auto_map", None) or {}, options["trust_remote_code"]
+    own_code = next((c for c in (_CLASSES if is_trusted else _CLASSES[:1]) if c in auto_map), None)
     if kind is None and own_code is None:
         why = "and transformers has no masked language model of that kind; unmask needs one, such "
         why += "as BERT or RoBERTa"
@@ -112,13 +112,13 @@ def _network(
     if config._attn_implementation not in _OWN_ATTENTION and not is_trusted:
         # any other name may be fetched from the hub as compiled code
         config._attn_implementation = None
-    how: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
+    load_options: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
     if kind is not None and not allow_pickle and not (is_trusted and own_code):
-        return kind.from_pretrained(None, state_dict=files.weights(config), **how)
+        return kind.from_pretrained(None, state_dict=files.weights(config), **load_options)
     # trusted code reads its weights itself; code that is not trusted is refused before
     loader = getattr(transformers, own_code if is_trusted and own_code else _CLASSES[0])
     safe = None if allow_pickle else True
-    return loader.from_pretrained(files.where, use_safetensors=safe, **how, **options)
+    return loader.from_pretrained(files.where, use_safetensors=safe, **load_options, **options)
 
 
 def adapt(

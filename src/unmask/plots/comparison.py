@@ -57,8 +57,8 @@ def compare(
         meshes = [panels.draw_map(*each, scale) for each in zip(grid, values, strict=True)]
         _label(grid, across, rows, columns)
         for panel, head, joint in zip(grid, heads, every, strict=True):
-            look = {"fontsize": NORMAL, "color": style_of(joint.method).colour}
-            panel.set_title(fonts.shown(head), loc="left", **look)
+            title_style = {"fontsize": NORMAL, "color": style_of(joint.method).colour}
+            panel.set_title(fonts.shown(head), loc="left", **title_style)
         panels.draw_colour_bar(figure, meshes[0], grid, scale)
         size = _size(len(every), across, rows, columns)
         heat_map.write_around(figure, fonts, text, notes, size)

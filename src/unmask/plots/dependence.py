@@ -70,8 +70,8 @@ def plot_arcs(dependence: DependenceMap, other: Iterable[Edge] | None = None) ->
         steep = min(_STEEPEST, 2 * _HIGHEST / longest)
         for edge in above:
             share = _share(dependence, edge, above)
-            look = {"color": _FOUND, "linewidth": 0.8 + 2 * share, "alpha": 0.4 + 0.6 * share}
-            _arc(panel, [places[place] for place in edge], steep, look)
+            arc_style = {"color": _FOUND, "linewidth": 0.8 + 2 * share, "alpha": 0.4 + 0.6 * share}
+            _arc(panel, [places[place] for place in edge], steep, arc_style)
         for edge in below:
             colour = _FOUND if edge in above else _OTHER
             _arc(panel, [places[p] for p in edge], -steep, {"color": colour, "linewidth": 1.2})
@@ -132,8 +132,8 @@ def _arc_notes(
         note += f"; a thicker arc is stronger, {ends}"
     yield f"{note}."
     if below is not None:
-        both = sum(edge in above for edge in below)
-        yield f"Below: the tree to compare it with; {both} of its {len(below)} edges are above too."
+        n = sum(edge in above for edge in below)
+        yield f"Below: the tree to compare it with; {n} of its {len(below)} edges are above too."
 
 
 def _name(dependence: DependenceMap) -> str:
@@ -190,7 +190,7 @@ def _along(names: Sequence[str]) -> list[float]:
     return places
 
 
-def _arc(panel: Any, ends: Sequence[float], steep: float, look: dict[str, Any]) -> None:
+def _arc(panel: Any, ends: Sequence[float], steep: float, style: dict[str, Any]) -> None:
     """Half an ellipse; all are equally steep, so that one within another does not touch it."""
     start, end = ends
     side = 1 if steep > 0 else -1
@@ -198,7 +198,7 @@ def _arc(panel: Any, ends: Sequence[float], steep: float, look: dict[str, Any]) 
     middle, reach = (start + end) / 2, (end - start) / 2
     xs = [middle - reach * math.cos(angle) for angle in angles]
     ys = [side * _LINE / 2 + steep * reach * math.sin(angle) for angle in angles]
-    panel.plot(xs, ys, solid_capstyle="round", **look)
+    panel.plot(xs, ys, solid_capstyle="round", **style)
 
 
 def _height(places: Sequence[float], edges: Iterable[Edge], steep: float) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from unmask.plots.saving import library, plain_text
+from unmask.plots.saving import disable_math, library
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,11 +64,11 @@ def drawing(texts: Iterable[str]) -> Iterator[tuple["Figure", Fonts]]:
     With fonts for these texts, and one warning at the end for characters without a glyph.
     """
     fonts = fonts_for(texts)
-    look = ["default", {"font.family": list(fonts.families)}]
-    with library("matplotlib.style").context(look):
+    style = ["default", {"font.family": list(fonts.families)}]
+    with library("matplotlib.style").context(style):
         figure = library("unmask.plots.shown").ShownFigure(layout="constrained")
         yield figure, fonts
-    plain_text(figure)
+    disable_math(figure)
     if fonts.missing:
         warnings.warn(
             f"no installed font has {len(fonts.missing)} of the characters shown: they appear "

@@ -205,13 +205,13 @@ def _with_bars(figure: Any, joint: Joint, cells: Cells, title: str) -> tuple[Any
     shape = {"sharex": "col", "sharey": "row", "width_ratios": across, "height_ratios": down}
     (top, corner), (panel, side) = figure.subplots(2, 2, **shape)
     corner.remove()
-    for axis, (where, ids) in enumerate(((side, cells.rows), (top, cells.columns))):
+    for axis, (bar_panel, ids) in enumerate(((side, cells.rows), (top, cells.columns))):
         places = tokens.places(joint, axis, ids)
         marginal = tokens.log_marginal(joint, axis)[places].exp().tolist()
-        panels.draw_bars(where, marginal, colour, lying=axis == 0)
+        panels.draw_bars(bar_panel, marginal, colour, lying=axis == 0)
     # not its title, for which the layout would part the map from the bars above
-    where = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
-    name = side.annotate("first blank\nalone, %", (0, 1), (0, 3), fontsize=SMALL, **where)
+    label_place = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
+    name = side.annotate("first blank\nalone, %", (0, 1), (0, 3), fontsize=SMALL, **label_place)
     name.set_in_layout(False)
     top.set_ylabel("second blank\nalone, %", fontsize=SMALL)
     top.tick_params(labelbottom=False)

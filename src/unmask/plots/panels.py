@@ -74,9 +74,9 @@ def draw_map(
     rows, columns = values.shape
     masked = library("numpy.ma").masked_invalid(values.numpy())
     edges = [[place - 0.5 for place in range(count + 1)] for count in (columns, rows)]
-    look = {"edgecolors": "white", "linewidth": 0.5} if numbers else {"rasterized": True}
+    cell_style = {"edgecolors": "white", "linewidth": 0.5} if numbers else {"rasterized": True}
     colours = {"cmap": scale.colours, "vmin": scale.low, "vmax": scale.high}
-    mesh = panel.pcolormesh(*edges, masked, **colours, **look)
+    mesh = panel.pcolormesh(*edges, masked, **colours, **cell_style)
     # a pair that cannot be has no colour of the scale
     panel.set_facecolor(NO_VALUE)
     panel.set_ylim(rows - 0.5, -0.5)

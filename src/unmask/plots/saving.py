@@ -73,7 +73,7 @@ def library(name: str, *, install: str = _INSTALL) -> Any:
         raise UnmaskError(f"figures need matplotlib: {install}") from None
 
 
-def plain_text(figure: Any) -> None:
+def disable_math(figure: Any) -> None:
     """Dollar signs and backslashes in names are not formulas, under any settings of a user."""
     for text in figure.findobj(library("matplotlib.text").Text):
         text.set_parse_math(False)

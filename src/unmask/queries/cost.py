@@ -84,14 +84,14 @@ def predicted(
         return cost
     # ranking stops as soon as it is certain, but sums need the tables; what a construction read
     # before they were there runs twice
-    each = [construction(name).needs(shape, how) for name, how in methods.items()]
+    each = [construction(name).needs(shape, options) for name, options in methods.items()]
     before = sum(parts.some) - 2 * sum(needs.only_contexts() for needs in each)
     return replace(cost, for_a_pair=True, passes_to_rank=1 + before + sum(shape))
 
 
 def all_needs(methods: Options, shape: tuple[int, ...]) -> Needs:
     """The parts of the tables that constructions, each with its options, read together."""
-    return together(construction(name).needs(shape, how) for name, how in methods.items())
+    return together(construction(name).needs(shape, options) for name, options in methods.items())
 
 
 def forward_passes(

@@ -249,8 +249,8 @@ class JointModel(Guessable):
         """Constructions by their names, all that fit where none are named."""
         blanks = len(cloze.positions)
         axes = resolved(support, blanks, self.model.vocabulary_size)
-        named = default_methods(blanks, axes) if methods is None else methods
-        checked = check_methods(named, options, max(2, blanks))[1]
+        method_names = default_methods(blanks, axes) if methods is None else methods
+        checked = check_methods(method_names, options, max(2, blanks))[1]
         facts = self._provenance(cloze)
         return JointRequest(cloze, blanks, checked, axes, Settings.of(settings), facts)
 

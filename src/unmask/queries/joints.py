@@ -88,7 +88,7 @@ class JointRequest:
     def of_tables(self) -> list[str]:
         """The constructions that cannot score fills one by one."""
         methods = self.methods.items()
-        return [name for name, how in methods if not construction(name).without_tables(how)]
+        return [name for name, options in methods if not construction(name).without_tables(options)]
 
     def is_scored_by_fills(self, shape: tuple[int, ...]) -> bool:
         """True if fills of more than two blanks are better scored one by one than from a table."""
@@ -135,8 +135,8 @@ def build_joints(request: JointRequest, model: MaskedLM, whole: Support) -> dict
     if request.blanks == 1:
         # the model's own distribution: there is nothing to construct
         ((log_p, captured),) = BlankReader(reader, cloze, supports).all_masked()
-        did = {"forward_passes": reader.forward_passes, "captured_mass": [captured]}
-        facts |= {**did, "length": len(cloze)}
+        counts = {"forward_passes": reader.forward_passes, "captured_mass": [captured]}
+        facts |= {**counts, "length": len(cloze)}
         joint = Joint(Engine.of_table(log_p), supports, method="mlm", diagnostics=facts)
         return dict.fromkeys(methods, joint)
     for name, options in methods.items():

@@ -186,8 +186,8 @@ def _stated_error(engine: Sketched, fill: tuple[int, int] | None) -> float:
 
 
 def _joint(engine: Sketched, method: str, diagnostics: Mapping[str, object] = {}) -> Joint:
-    did = {"tables": "dense", "passes": 0, "converged": engine.sampled.is_solved()}
-    did |= {"residual": float(engine.sampled.residuals[0]), **diagnostics}
+    facts = {"tables": "dense", "passes": 0, "converged": engine.sampled.is_solved()}
+    facts |= {"residual": float(engine.sampled.residuals[0]), **diagnostics}
     return Joint(
-        engine, engine.supports, method=method, diagnostics=did, agreement=engine.agreement
+        engine, engine.supports, method=method, diagnostics=facts, agreement=engine.agreement
     )

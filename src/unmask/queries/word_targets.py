@@ -75,12 +75,12 @@ def fill_targets(
     check_options(method, options)
     if options and not construction(method).needs((2, 2), {}).whole:
         raise MethodError(f"{method} of targets takes no option {quoted(next(iter(options)))}")
-    blanks, how = len(cloze.blank_widths), Settings.of(settings)
+    blanks, settings = len(cloze.blank_widths), Settings.of(settings)
     words_of = targets_by_blank(targets, blanks)
     count = _proposals(blanks - len(words_of))
     candidates = [
         _candidates(
-            lm, cloze, blank, words_of.get(blank) or _proposed(lm, cloze, blank, count, how)
+            lm, cloze, blank, words_of.get(blank) or _proposed(lm, cloze, blank, count, settings)
         )
         for blank in range(blanks)
     ]
@@ -95,7 +95,7 @@ def fill_targets(
                 f"this model takes at most {lm.max_length}"
             )
         ids = torch.tensor([[i for word in fill for i in word.ids] for fill in together])
-        log_probs = _log_probs(lm, wide, ids, method, how, options)
+        log_probs = _log_probs(lm, wide, ids, method, settings, options)
         log_prior = sum(prior[width] for prior, width in zip(priors, widths, strict=True))
         fills += [
             WordFill(fill, wide, log_prob, log_prior)

@@ -204,8 +204,8 @@ def _of_dataset(spec: CorpusSpec, path: str) -> Corpus:
     columns = [*map(str, spec.columns)] or _COLUMNS.get(place, ())
     rows = dataset_rows(place, columns, split, spec.config, spec.revision)
     occurrences = (
-        (f"{of}:{index}/{column}", row[column], f"row {index} of {where}")
-        for index, (of, row) in enumerate(rows)
+        (f"{prefix}:{index}/{column}", row[column], f"row {index} of {where}")
+        for index, (prefix, row) in enumerate(rows)
         for column in columns
     )
     return _gathered(", ".join([name, *filter(None, parts)]), where, occurrences)

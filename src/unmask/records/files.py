@@ -324,8 +324,8 @@ def _cut_file(
             sample = read()
             lines = read_lines(chain([sample], iter(read, b"")), places.shown(place))
             # lines of JSON are not parsed to be counted
-            how = ("txt", ()) if format == "jsonl" else (format, columns)
-            records = islice(READERS[how[0]](lines, how[1]), limit)
+            format_and_columns = ("txt", ()) if format == "jsonl" else (format, columns)
+            records = islice(READERS[format_and_columns[0]](lines, format_and_columns[1]), limit)
             first = next(records, None)
             if first and first.line and format in TABLES:
                 whole = whole._replace(header=first.line.end)

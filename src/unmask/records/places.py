@@ -146,10 +146,10 @@ def _on_disk(place: str) -> list[FoundFile]:
         # as in a shell, `**` is any number of folders, and enters none of them by a link
         deep = Path(base).glob(os.path.relpath(place, base or "."))
         paths = map(str, deep) if "**" in Path(place).parts else glob.glob(place)
-    named = [(path, os.path.relpath(path, base or ".")) for path in sorted(paths)]
+    named_paths = [(path, os.path.relpath(path, base or ".")) for path in sorted(paths)]
     return [
         FoundFile(os.path.abspath(path), name, os.path.getsize(path))
-        for path, name in named
+        for path, name in named_paths
         if path == place or (os.path.isfile(path) and _is_data(name))
     ]
 

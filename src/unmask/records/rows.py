@@ -169,8 +169,8 @@ def _json_object(text: str) -> tuple[Row, str | None]:
             return {}, f"is not a JSON object but {kind}; {hint}"
         "".join(row).encode()
     except json.JSONDecodeError as error:
-        where = f"{error.msg} at its character {error.pos + 1}"
-        return {}, f"is not JSON: {where}; JSON lines have one object per line"
+        problem = f"{error.msg} at its character {error.pos + 1}"
+        return {}, f"is not JSON: {problem}; JSON lines have one object per line"
     except UnicodeEncodeError as error:
         half = quoted(error.object[error.start])
         return {}, f"has half of a surrogate pair, {half}, in the name of a column; rename it"

@@ -252,17 +252,17 @@ def _without_tables(reader: RowReader, method: str, pairs: Sequence[WordPair]) -
         return _sets(*pair.places) if by_orders else [()]
 
     def scores(alike: list[WordPair]) -> Iterator[PairScore]:
-        (first, second), sets = alike[0].places, sets_of(alike[0])
-        steps = _read_steps(reader, alike, sets)
+        (first, second), filled_sets = alike[0].places, sets_of(alike[0])
+        steps = _read_steps(reader, alike, filled_sets)
         if by_orders:
             log_p = log_mean_over_orders(steps, first + second)
-            apart = log_mean_over_orders(steps, first) + log_mean_over_orders(steps, second)
+            alone = log_mean_over_orders(steps, first) + log_mean_over_orders(steps, second)
             numbers = {
                 "log_p": log_p,
                 "log_p_1_given_2": log_mean_over_orders(steps, first, second),
                 "log_p_2_given_1": log_mean_over_orders(steps, second, first),
                 # no PMI: those are the model's, and not the marginals of the joint
-                "association": log_p - apart,
+                "association": log_p - alone,
             }
         else:
             # every piece with all of them masked: neither word says anything about the other
@@ -275,7 +275,7 @@ def _without_tables(reader: RowReader, method: str, pairs: Sequence[WordPair]) -
             }
         for place, pair in enumerate(alike):
             values = {name: float(column[place]) for name, column in numbers.items()}
-            yield pair.score(method, values, len(sets))
+            yield pair.score(method, values, len(filled_sets))
 
     def shape_of(pair: WordPair) -> Shape:
         return Shape(len(pair.cloze), rows=len(sets_of(pair)), alike=pair.widths)
@@ -323,8 +323,8 @@ def _by_tables(
 ) -> PairScore:
     first, second = pair.pieces
     if isinstance(axes, Sketch):
-        whole = lm.tables(pair.cloze, support="vocabulary", settings=settings)
-        joint = joints_at({method: {}}, whole, axes, (first, second))[0][method]
+        tables = lm.tables(pair.cloze, support="vocabulary", settings=settings)
+        joint = joints_at({method: {}}, tables, axes, (first, second))[0][method]
     else:
         joint = lm.joint(pair.cloze, method=method, support="vocabulary", settings=settings)
     if joint.diagnostics.get("converged") is False:
@@ -335,7 +335,7 @@ def _by_tables(
 
 def _of_joint(joint: Joint, first: int, second: int) -> dict[str, float | None]:
     """The numbers of a joint, and of a sketch their standard errors."""
-    asked: dict[str, Callable[[Joint], float]] = {
+    statistics: dict[str, Callable[[Joint], float]] = {
         "log_p": lambda p: p.log_prob(first, second),
         "log_p_1_given_2": lambda p: p.conditional(0, given={1: second}).log_prob(first),
         "log_p_2_given_1": lambda p: p.conditional(1, given={0: first}).log_prob(second),
@@ -343,8 +343,8 @@ def _of_joint(joint: Joint, first: int, second: int) -> dict[str, float | None]:
     }
     agreement = joint.agreement()
     if agreement is not None:
-        asked["incompatibility"] = lambda p: p.incompatibility() or 0.0
-    numbers: dict[str, float | None] = {name: ask(joint) for name, ask in asked.items()}
+        statistics["incompatibility"] = lambda p: p.incompatibility() or 0.0
+    numbers: dict[str, float | None] = {name: ask(joint) for name, ask in statistics.items()}
     if joint.is_sketched():
-        numbers |= {f"{name}_error": joint.standard_error(ask) for name, ask in asked.items()}
+        numbers |= {f"{name}_error": joint.standard_error(ask) for name, ask in statistics.items()}
     return numbers

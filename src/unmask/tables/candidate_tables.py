@@ -138,10 +138,10 @@ class CandidateTables(BlankReader, Tables):
             for k, t in enumerate(contexts.read):
                 # one blank and some rows at a time: logits of a vocabulary are large
                 for block in row_blocks(len(readouts), every.size, _CELLS):
-                    where = slice(batch.start + block.start, batch.start + block.stop)
+                    cells = slice(batch.start + block.start, batch.start + block.stop)
                     read = readouts[block, k]
-                    flat[t][where] = self.outcomes[t].logits(read).double()
-                    held[t][where] = log_mass(read, self.outcomes[t], every)
+                    flat[t][cells] = self.outcomes[t].logits(read).double()
+                    held[t][cells] = log_mass(read, self.outcomes[t], every)
 
         read = " and ".join(map(str, contexts.read))
         positions = [self.cloze.positions[t] for t in contexts.read]

@@ -23,7 +23,7 @@ class MaskedMarginals:
     log_b: Float[Tensor, " b"]
     captured: tuple[float, float] = (1.0, 1.0)
 
-    def fitted(self, shape: tuple[int, int], device: torch.device) -> "MaskedMarginals":
+    def normalised_for(self, shape: tuple[int, int], device: torch.device) -> "MaskedMarginals":
         """The same for tables of this shape, in float64 and normalised; raises if they are not."""
         if (len(self.log_a), len(self.log_b)) != shape:
             raise UnmaskError(

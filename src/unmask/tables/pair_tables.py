@@ -80,7 +80,7 @@ class PairTables(Tables):
         tables = cls(axes, Settings(memory_limit=memory_limit))
         tables._elicited = dict(enumerate(both))
         if marginals is not None:
-            tables.masked = marginals.fitted((rows, columns), logits_a_given_b.device)
+            tables.masked = marginals.normalised_for((rows, columns), logits_a_given_b.device)
         return tables
 
     def __getstate__(self) -> dict[str, object]:
@@ -90,9 +90,9 @@ class PairTables(Tables):
     def __repr__(self) -> str:
         """Shape, storage, model and text, as far as they are known: nothing is elicited."""
         facts = self.diagnostics()
-        named = [f"{key} {quoted(facts[key])}" for key in ("model", "text") if facts.get(key)]
+        parts = [f"{key} {quoted(facts[key])}" for key in ("model", "text") if facts.get(key)]
         storage = str(facts.get("tables", "not elicited yet"))
-        return f"PairTables({', '.join([f'{self.shape[0]} x {self.shape[1]}', storage, *named])})"
+        return f"PairTables({', '.join([f'{self.shape[0]} x {self.shape[1]}', storage, *parts])})"
 
     @property
     def memory_limit(self) -> int:

@@ -38,7 +38,7 @@ class Side:
         places = torch.cat([self.places, new])
         order = torch.argsort(places)
         log_weights, no = torch.cat([self.log_weights, weights]), torch.zeros(len(new)).bool()
-        tail, certain = (torch.cat([of, no])[order] for of in (self.tail, self.certain))
+        tail, certain = (torch.cat([flags, no])[order] for flags in (self.tail, self.certain))
         return Side(places[order], log_weights[order], tail, certain)
 
     def reweighted(self, generators: Sequence[torch.Generator]) -> Float[Tensor, "weightings size"]:

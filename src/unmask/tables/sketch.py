@@ -139,14 +139,14 @@ class SketchedPair:
     def _sweep(self, heads: Sequence[Sequence[int]]) -> None:
         """Propose contexts by the conditionals of those that have run."""
         rows = [torch.stack([self._rows[t][c] for c in heads[t]]).exp() for t in (0, 1)]
-        now = list(self._proposal)
+        proposal = list(self._proposal)
         for _ in range(_SWEEPS):
-            shares = [now[t][list(heads[t])] for t in (0, 1)]
+            shares = [proposal[t][list(heads[t])] for t in (0, 1)]
             first, second = ((share / share.sum()).float() for share in shares)
-            now = [(second @ rows[1]).double(), (first @ rows[0]).double()]
+            proposal = [(second @ rows[1]).double(), (first @ rows[0]).double()]
         self._proposal = [
             (1 - _DEFENSIVE) * masses / masses.sum() + _DEFENSIVE * masked
-            for masses, masked in zip(now, self._masked, strict=True)
+            for masses, masked in zip(proposal, self._masked, strict=True)
         ]
 
     def _drawn(self, blank: int, head: Sequence[int], size: int) -> Side:

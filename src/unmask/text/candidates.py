@@ -24,8 +24,8 @@ def whole_vocabulary(tokenizer: Tokenizer, size: int) -> Support:
     names = tokenizer.convert_ids_to_tokens(list(range(size)))
     # an output layer padded to a round size has outputs that no token names; tokenizers in Python
     # call them unknown
-    named = 1 + max(tokenizer.get_vocab().values()) if hasattr(tokenizer, "get_vocab") else size
-    unique = [f"<id {i}>" if n is None or i >= named else n for i, n in enumerate(names)]
+    end = 1 + max(tokenizer.get_vocab().values()) if hasattr(tokenizer, "get_vocab") else size
+    unique = [f"<id {i}>" if n is None or i >= end else n for i, n in enumerate(names)]
     return Support(torch.arange(size), unique, getattr(tokenizer, "tokenize", None))
 
 

@@ -74,8 +74,8 @@ class Support:
 
     def part(self, places: Sequence[int]) -> "Support":
         """Some of the tokens, in the given order."""
-        where = torch.tensor(places, dtype=torch.long, device=self.ids.device)
-        return replace(self, ids=self.ids[where], names=[self.names[place] for place in places])
+        indices = torch.tensor(places, dtype=torch.long, device=self.ids.device)
+        return replace(self, ids=self.ids[indices], names=[self.names[place] for place in places])
 
     def is_whole(self, vocabulary_size: int) -> bool:
         """True if this is every id of a vocabulary, in its own order."""

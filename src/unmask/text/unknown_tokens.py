@@ -37,8 +37,8 @@ def described(tokenizer: Tokenizer, unknown: Sequence[str]) -> str:
     """The parts that became unknown, and how to write them if they are residues."""
     mark = printable(str(tokenizer.convert_ids_to_tokens([tokenizer.unk_token_id])[0]))
     note = f"the vocabulary has no token for {_listed(unknown)}: the model reads {mark} there"
-    apart = next((way for part in unknown if (way := _residues(tokenizer, part))), None)
-    return note if apart is None else f"{note}; write residues with spaces between them: {apart}"
+    spaced = next((way for part in unknown if (way := _residues(tokenizer, part))), None)
+    return note if spaced is None else f"{note}; write residues with spaces between them: {spaced}"
 
 
 def warn_of_texts(
@@ -52,8 +52,8 @@ def warn_of_texts(
             note = f"{_listed(parts)} in a text is read as a special token"
             if category is UnknownTokenWarning:
                 note = described(tokenizer, parts)
-            where = "" if len(by_text) == 1 else f"{count:,} of {len(by_text):,} texts: "
-            warn(f"{where}{note}", category)
+            share = "" if len(by_text) == 1 else f"{count:,} of {len(by_text):,} texts: "
+            warn(f"{share}{note}", category)
 
 
 def _listed(unknown: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ from unmask.evaluation.reports.summary import (
 from unmask.evaluation.reports.tables import NAMES, report_table, shown_setting
 from unmask.evaluation.rows import Group
 from unmask.plots.ranges import axis_range, mark_outside, outside
-from unmask.plots.saving import library, plain_text, save_figure, wrapped
+from unmask.plots.saving import disable_math, library, save_figure, wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
 from unmask.printable import printable
 
@@ -68,12 +68,12 @@ def draw(
         baseline = printable(report.baseline or "mlm")
         say(f"no figure of {axis_label}: there is no {baseline} to compare with")
     settings = by_setting(bins)
-    named = Counter(map(file_name, settings))
+    name_counts = Counter(map(file_name, settings))
     for group, members in settings.items():
         ends, title = _ends(members), shown_setting(group)
         # one bin is one point, which the table shows
         if len(ends) > 1:
-            plain = file_name(group, told_apart=named[file_name(group)] > 1)
+            plain = file_name(group, told_apart=name_counts[file_name(group)] > 1)
             path = folder / f"{name}-{plain}.{format}"
             save_figure(distance_figure(members, title=title, axis_label=axis_label), path)
             yield path
@@ -107,7 +107,7 @@ def distance_figure(bins: Sequence[Summary], *, title: str, axis_label: str) -> 
     figure.suptitle(wrapped(title), fontsize=LARGE)
     rows = _draw_legend(figure, panels[0], baseline)
     figure.set_size_inches(_WIDTH, _HEIGHT + 0.18 * rows)
-    plain_text(figure)
+    disable_math(figure)
     return figure
 
 
@@ -139,11 +139,12 @@ def _draw_lines(
         # not bands, which would lie over each other; points are side by side
         ends = zip(*((point.low, point.high) for point in estimates[name]), strict=True)
         panel.vlines(xs, *ends, style.colour, linewidth=1.2)
-        look = {"color": style.colour, "marker": style.marker, "markersize": style.marker_size}
+        line_style: dict[str, Any] = {"color": style.colour, "marker": style.marker}
         # a thin line leads the eye: nothing was measured between two bins
-        look |= {"linestyle": style.dashes, "linewidth": 0.5}
-        look |= {"markeredgecolor": "white", "markeredgewidth": 0.25}
-        panel.plot(xs, values, label=legend_name(name), **look)
+        line_style |= {"linestyle": style.dashes, "linewidth": 0.5}
+        line_style |= {"markersize": style.marker_size, "markeredgewidth": 0.25}
+        line_style["markeredgecolor"] = "white"
+        panel.plot(xs, values, label=legend_name(name), **line_style)
         mark_outside(panel, xs, values, style.colour)
     panel.set_ylabel("nats per token", fontsize=NORMAL)
     panel.tick_params(labelsize=SMALL)
@@ -178,13 +179,13 @@ def _draw_legend(figure: Any, panel: Any, baseline: str) -> int:
     """Under the axes, where it covers nothing; how many rows it has."""
     handles, labels = panel.get_legend_handles_labels()
     columns = min(6, max(1, 100 // (max(map(len, labels)) + 8)))
-    look = {"fontsize": SMALL, "title_fontsize": SMALL, "frameon": False, "handlelength": 2.8}
-    where = {"loc": "outside lower center", "ncols": columns}
+    legend_style = {"fontsize": SMALL, "title_fontsize": SMALL, "handlelength": 2.8}
+    placement = {"loc": "outside lower center", "ncols": columns}
     reading = (
         f"Below zero: better than {baseline} on the same examples.\n"
         "Bars: 95% bootstrap confidence intervals of the paired difference."
     )
-    figure.legend(handles, labels, title=reading, **where, **look)
+    figure.legend(handles, labels, title=reading, frameon=False, **placement, **legend_style)
     return math.ceil(len(labels) / columns)
 
 

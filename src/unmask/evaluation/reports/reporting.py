@@ -95,13 +95,13 @@ def _check_one_sample(runs: Iterable[EvaluationRun]) -> None:
     for run in runs:
         model, corpus = run.job.model, run.corpus
         other, digest = models.setdefault(model.name, model), corpora.setdefault(corpus.name, "")
-        for named, is_same in (
+        for noun, is_same in (
             (f"models {quoted(model.name)}", not any(model_changes(other, model, FUNCTION))),
             (f"corpora {quoted(corpus.name)}", digest in ("", corpus.digest)),
         ):
             if not is_same:
                 raise StoreError(
-                    f"two runs name different {named}; report them apart, or evaluate one under"
+                    f"two runs name different {noun}; report them apart, or evaluate one under"
                     " another name"
                 )
         corpora[corpus.name] = corpus.digest

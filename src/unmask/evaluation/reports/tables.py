@@ -131,15 +131,15 @@ class ReportTable:
 
     def compact(self) -> "ReportTable":
         """The same table for a reader: settings that are the same in all rows in the title."""
-        values = {name: {row[at] for row in self.rows} for at, name in enumerate(self.columns)}
+        values = {name: {row[i] for row in self.rows} for i, name in enumerate(self.columns)}
         same = [name for name in self.columns if name in _SETTING and len(values[name]) == 1]
-        rest = [at for at, name in enumerate(self.columns) if name not in same]
+        rest = [i for i, name in enumerate(self.columns) if name not in same]
         listed = ", ".join(f"{name} {min(values[name], key=str)}" for name in same)
         return replace(
             self,
             title=f"{self.title}: {listed}" if listed else self.title,
-            columns=tuple(self.columns[at] for at in rest),
-            rows=tuple(tuple(row[at] for at in rest) for row in self.rows),
+            columns=tuple(self.columns[i] for i in rest),
+            rows=tuple(tuple(row[i] for i in rest) for row in self.rows),
         )
 
 

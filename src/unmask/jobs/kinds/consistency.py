@@ -45,7 +45,8 @@ class ConsistencyKind(ConsistencyOptions, Kind):
     def output_columns(self) -> dict[str, str]:
         """The columns that it adds."""
         types = {**COLUMNS, "model": "string", "reason": "string"}
-        return {n: of for n, of in types.items() if not (self.without_text and n in TOKENS)}
+        left_out = TOKENS if self.without_text else ()
+        return {name: types[name] for name in types if name not in left_out}
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each text, and of its contrast."""

@@ -55,5 +55,5 @@ class DecodeKind(Kind):
 
     def run(self, lm: LanguageModel, items: Sequence[Cloze]) -> list[Rows]:
         """One row per text."""
-        how: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS}
-        return [[fill] for fill in lm.decode(items, **how)]
+        options: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS}
+        return [[fill] for fill in lm.decode(items, **options)]

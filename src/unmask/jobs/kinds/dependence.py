@@ -75,8 +75,8 @@ class DependenceKind(Kind):
     def _options(self, lm: LanguageModel) -> MapOptions:
         by_head = required(lm.head, lm.name).measure if self.measure == "head" else None
         support = lm.support(self.support if isinstance(self.support, str) else list(self.support))
-        how = self.samples, self.window, self.seed
-        return MapOptions(self.measure, support, *how, by_head, lm.name)
+        sampling = self.samples, self.window, self.seed
+        return MapOptions(self.measure, support, *sampling, by_head, lm.name)
 
     def run(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> list[Rows]:
         """One row per pair of places; of a text without a tree one, with the reason."""

@@ -90,33 +90,33 @@ class FillKind(Kind):
     def names(self, lm: LanguageModel, cloze: Cloze) -> list[str]:
         """The constructions of a text: one, several, or "all" that can be computed."""
         blanks, is_words = len(cloze.one_token_each().positions), self.targets is not None
-        named = list(self.method) if isinstance(self.method, list | tuple) else [self.method]
+        requested = list(self.method) if isinstance(self.method, list | tuple) else [self.method]
         if blanks == 1 and not is_words:
             # every construction of one blank is the model's own distribution
-            named = [None if named[0] == ALL else named[0]]
-        elif ALL in named:
+            requested = [None if requested[0] == ALL else requested[0]]
+        elif ALL in requested:
             support = resolved(self.support, blanks, lm.model.vocabulary_size)
-            named = [*default_methods(blanks, support)]
+            requested = [*default_methods(blanks, support)]
         default = METHOD_WITHOUT_TABLES if is_words else default_method(blanks, self.support)
-        return [default if name is None else method_name(name) for name in named]
+        return [default if name is None else method_name(name) for name in requested]
 
     def answer(self, lm: LanguageModel, cloze: Cloze, name: str) -> dict[str, Any]:
         """The row of a text and a construction; of words, if there are targets."""
-        how: dict[str, Any] = {"method": name, "support": self.support, "settings": self.settings}
-        how |= self.how.get(name, {})
+        options: dict[str, Any] = {"support": self.support, "settings": self.settings}
+        options |= {"method": name, **self.how.get(name, {})}
         if self.targets is not None:
             prior = {} if self.piece_prior is None else {"piece_prior": self.piece_prior}
-            fills = lm.fill(cloze, top=self.top, targets=self.targets, **prior, **how)
+            fills = lm.fill(cloze, top=self.top, targets=self.targets, **prior, **options)
             diagnostics = {**prior, "unknown_tokens": list(cloze.unknown)}
             return {"fills": fills, "method": name, "diagnostics": diagnostics}
         cloze, _ = one_blank_for_each(cloze)
-        joint = lm.joint(cloze, **how)
-        agreement, did = joint.agreement(), joint.diagnostics
+        joint = lm.joint(cloze, **options)
+        agreement, facts = joint.agreement(), joint.diagnostics
         return {
             "fills": of_tokens(lm.tokenizer, cloze, joint.top(self.top), joint.method),
-            "method": did["method"],
+            "method": facts["method"],
             "incompatibility": None if agreement is None else agreement.bits,
-            "diagnostics": {key: did[key] for key in _DIAGNOSTICS if key in did},
+            "diagnostics": {key: facts[key] for key in _DIAGNOSTICS if key in facts},
         }
 
     @property
@@ -131,7 +131,7 @@ class FillKind(Kind):
         if kind.targets is not None:
             return None
         names = kind.names(lm, cloze)
-        how: Any = {name: self.how.get(name, {}) for name in names}
-        asked: Any = {"support": kind.support, "settings": self.settings, "timed": False}
-        cost = lm.cost(cloze, methods=names, options=how, **asked)
+        options: Any = {name: self.how.get(name, {}) for name in names}
+        cost_options: Any = {"support": kind.support, "settings": self.settings, "timed": False}
+        cost = lm.cost(cloze, methods=names, options=options, **cost_options)
         return Work(cost.forward_passes, len(cloze), cost.at_most)

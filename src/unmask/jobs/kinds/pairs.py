@@ -46,7 +46,8 @@ class PairsKind(Kind):
         texts = ("method", "model", reason)
         types = {**dict.fromkeys(numbers, "double"), **dict.fromkeys(texts, "string")}
         counts = dict.fromkeys(_COUNTS, "int64")
-        return {self.prefix + name: counts.get(name, of) for name, of in types.items()}
+        types |= {name: counts[name] for name in types if name in counts}
+        return {self.prefix + name: type_name for name, type_name in types.items()}
 
     def shared(self, method: str | None) -> dict[str, Any]:
         """The model; and of an item without numbers that nothing ran."""
@@ -67,8 +68,8 @@ class PairsKind(Kind):
         for place, method in enumerate(self.methods):
             each = [item[place] for item in items]
             pairs = [pair for pair in each if isinstance(pair, WordPair)]
-            how: dict[str, Any] = {"support": self.support, "settings": self.settings}
-            scores = iter(word_pairs.score_items(lm, pairs, method=method, **how))
+            options: dict[str, Any] = {"support": self.support, "settings": self.settings}
+            scores = iter(word_pairs.score_items(lm, pairs, method=method, **options))
             for rows, pair in zip(results, each, strict=True):
                 is_read = isinstance(pair, WordPair)
                 score = next(scores) if is_read else PairScore(method=method, reason=str(pair))
@@ -85,6 +86,6 @@ class PairsKind(Kind):
         pair = next((pair for pair in item if isinstance(pair, WordPair)), None)
         if pair is None:
             return None
-        how: dict[str, Any] = {"support": self.support, "settings": self.settings}
-        cost = lm.cost(pair.cloze, methods=self.methods, **how, timed=False)
+        options: dict[str, Any] = {"support": self.support, "settings": self.settings}
+        cost = lm.cost(pair.cloze, methods=self.methods, **options, timed=False)
         return Work(cost.forward_passes, len(pair.cloze), cost.at_most)

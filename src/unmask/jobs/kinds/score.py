@@ -93,14 +93,14 @@ class ScoreKind(Kind):
         results, unit = [Rows() for _ in items], BITS if self.base_two else 1.0
         for method in self.methods:
             draws = self.orders if method == "hcb-path" else self.draws
-            how: dict[str, Any] = {"method": method, "draws": draws, "seed": self.seed}
-            how |= {"order": self.shared(method)["order"], "settings": self.settings}
+            options: dict[str, Any] = {"method": method, "draws": draws, "seed": self.seed}
+            options |= {"order": self.shared(method)["order"], "settings": self.settings}
             scores: Sequence[Any]
             if self.is_pairs:
                 pairs = [(first, second) for first, second in items]
-                scores = scoring.log_ratios(lm, pairs, **how)
+                scores = scoring.log_ratios(lm, pairs, **options)
             else:
-                scores = scoring.score_texts(lm, [text for (text,) in items], **how)
+                scores = scoring.score_texts(lm, [text for (text,) in items], **options)
             each = (result_rows(score, words=self.words, unit=unit) for score in scores)
             for rows, numbers in zip(results, each, strict=True):
                 rows += [{**row, "method": method} for row in numbers]

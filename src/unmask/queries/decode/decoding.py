@@ -46,7 +46,7 @@ from unmask.text.support import Support
 # tokens that are written into a blank to measure its mutual information with the others
 _SAMPLES_PER_STEP = 12
 # of a step: the numbers of blanks, their tokens and log-probability, and predictions to be kept
-Decided = tuple[list[int], list[int], float, Tensor | None]
+Decision = tuple[list[int], list[int], float, Tensor | None]
 # layers, from the last, whose attention is averaged
 _ATTENDING = 2
 
@@ -141,7 +141,7 @@ class Filling:
         dependence = predicted if self.measured is None else self.measured
         return Step(log_probs, self.before, generator, dependence)
 
-    def decided(self, step: Step, attention: Tensor | None) -> Decided:
+    def decided(self, step: Step, attention: Tensor | None) -> Decision:
         """The next blanks, by their numbers among those that are left, with tokens and log p."""
         blanks = self.decoding.choice(step, attention)
         tokens = [self._token(blank, step) for blank in blanks]
@@ -189,7 +189,7 @@ def _fill_step(reader: RowReader, fillings: Sequence[Filling], outcomes: Outcome
     decodings = [filling.decoding for filling in fillings]
     # all of them have one head
     head = next((each.head for each in decodings if each.head is not None), None)
-    is_handed, decided = any(each.hands_attention for each in decodings), dict[int, Decided]()
+    is_handed, decided = any(each.hands_attention for each in decodings), dict[int, Decision]()
 
     def use(numbers: Sequence[int], inside: Inside, log_probs: Tensor, positions: Tensor) -> None:
         bits = None if head is None else head.predict(inside, log_probs, positions)
@@ -226,13 +226,13 @@ def mean_attention(inside: Inside) -> Float[Tensor, "rows blanks blanks"]:
 
 def _measure(reader: RowReader, fillings: Sequence[Filling]) -> None:
     """The mutual information of all blanks that are left, in forward passes of their own."""
-    several = [filling for filling in fillings if len(filling.left) > 1]
-    if not several:
+    measurable = [filling for filling in fillings if len(filling.left) > 1]
+    if not measurable:
         return
-    options = MapOptions("mutual-information", several[0].decoding.support, _SAMPLES_PER_STEP)
-    texts = [BlankedText(tuple(each.ids), each.open_positions) for each in several]
+    options = MapOptions("mutual-information", measurable[0].decoding.support, _SAMPLES_PER_STEP)
+    texts = [BlankedText(tuple(each.ids), each.open_positions) for each in measurable]
     results = by_information(reader, [text.question() for text in texts], options)
-    for filling, result in zip(several, results, strict=True):
+    for filling, result in zip(measurable, results, strict=True):
         filling.measured = result.values
         filling.forward_passes += result.forward_passes
 

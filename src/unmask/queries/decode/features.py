@@ -45,12 +45,12 @@ def pair_features(
     for values in (entropy, narrow.amax(dim=2).exp()):
         both = torch.stack([values[:, first], values[:, second]], dim=2)
         parts += [both.amin(dim=2, keepdim=True), both.amax(dim=2, keepdim=True)]
-    apart = (positions[:, first] - positions[:, second]).abs().float()[:, :, None]
-    parts += [1 / (apart + 1), (apart == 1).float(), (apart == 2).float()]
-    alike = [probabilities.sqrt_()]
+    distances = (positions[:, first] - positions[:, second]).abs().float()[:, :, None]
+    parts += [1 / (distances + 1), (distances == 1).float(), (distances == 2).float()]
+    vectors = [probabilities.sqrt_()]
     if inside.hidden is not None:
-        alike = [*torch.nn.functional.normalize(inside.hidden.cpu(), dim=-1).unbind(1), *alike]
-    parts += [(values @ values.mT)[:, first, second, None] for values in alike]
+        vectors = [*torch.nn.functional.normalize(inside.hidden.cpu(), dim=-1).unbind(1), *vectors]
+    parts += [(values @ values.mT)[:, first, second, None] for values in vectors]
     return torch.cat(parts, dim=2)
 
 

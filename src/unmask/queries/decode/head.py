@@ -98,10 +98,12 @@ class DependenceHead:
             >>> unmask.DependenceHead.train(lm, every, samples=4)
             <DependenceHead of tiny-english: 42 features, 4,465 parameters>
         """
-        axis, how = one_support(lm, support), Settings.of(settings)
+        axis, settings = one_support(lm, support), Settings.of(settings)
         drawn, masked = training.texts_to_learn(lm, texts, seed=seed, limit=sentences)
-        pairs = training.labelled_pairs(lm, masked, axis, how, samples=samples, attention=attention)
-        return cls.of_pairs(lm, pairs, drawn, axis, how, seed=seed, samples=samples)
+        pairs = training.labelled_pairs(
+            lm, masked, axis, settings, samples=samples, attention=attention
+        )
+        return cls.of_pairs(lm, pairs, drawn, axis, settings, seed=seed, samples=samples)
 
     @classmethod
     def of_pairs(
@@ -194,8 +196,8 @@ class DependenceHead:
         rows = []
         for number, masked in openings:
             positions = positions_of([(questions[number], masked)])[0].tolist()
-            ids = enumerate(questions[number].ids)
-            rows.append(([mask_id if n in positions else t for n, t in ids], positions))
+            numbered_ids = enumerate(questions[number].ids)
+            rows.append(([mask_id if n in positions else t for n, t in numbered_ids], positions))
 
         def use(numbers: Sequence[int], inside: Inside, log_probs: Tensor, at: Tensor) -> None:
             for row, bits in zip(numbers, self.predict(inside, log_probs, at), strict=True):

@@ -153,9 +153,9 @@ def fit(
             if step % _EVERY == 0:
                 with torch.no_grad():
                     far = network(inputs[held_out])[:, 0] - target[held_out]
-                    now = float((weight[held_out] * far**2).sum() / weight[held_out].sum())
-                if now < best:
-                    best = now
+                    loss = float((weight[held_out] * far**2).sum() / weight[held_out].sum())
+                if loss < best:
+                    best = loss
                     weights = {n: p.detach().clone() for n, p in network.state_dict().items()}
     layers = {
         f"{part}{n}": weights[f"{2 * n}.{part}"] for part in ("weight", "bias") for n in range(3)

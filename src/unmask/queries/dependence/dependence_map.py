@@ -152,8 +152,10 @@ class DependenceMap(Guessable):
             raise SupportError(
                 f"top takes whole numbers from 1, not {quoted(n)} and apart={quoted(apart)}"
             )
-        where = numbers_of(self.places)
-        pairs = [pair for pair in self.pairs() if where[pair.second] - where[pair.first] >= apart]
+        positions = numbers_of(self.places)
+        pairs = [
+            pair for pair in self.pairs() if positions[pair.second] - positions[pair.first] >= apart
+        ]
         # of equals the first
         return sorted(pairs, key=lambda pair: -pair.value)[:n]
 
@@ -271,14 +273,14 @@ class DependenceMap(Guessable):
 
     def to_rows(self) -> list[dict[str, object]]:
         """A dictionary per pair of places, ready for JSON; residues count from 1, places from 0."""
-        where = numbers_of(self.places)
+        positions = numbers_of(self.places)
         return [
             {
                 "first": pair.first,
                 "second": pair.second,
                 "first_name": pair.names[0],
                 "second_name": pair.names[1],
-                "distance": where[pair.second] - where[pair.first],
+                "distance": positions[pair.second] - positions[pair.first],
                 self.measure.replace("-", "_"): pair.value,
                 "standard_error": pair.standard_error,
                 "unit": self.unit,
@@ -288,7 +290,7 @@ class DependenceMap(Guessable):
 
     def _number(self, place: int | str) -> int:
         if isinstance(place, str):
-            numbers = [number for number, named in enumerate(self.places) if named.name == place]
+            numbers = [number for number, other in enumerate(self.places) if other.name == place]
             if len(numbers) == 1:
                 return numbers[0]
             raise UnmaskError(

@@ -166,7 +166,7 @@ class _Contexts:
         draws = drawn.shape[1]
         if not draws:
             return values, torch.zeros_like(values), rows
-        error = _widened(draws - 1) * left * drawn.std(dim=1) / math.sqrt(draws)
+        error = _t_over_normal(draws - 1) * left * drawn.std(dim=1) / math.sqrt(draws)
         unseen = _UNSEEN * left / draws
         return values + left * drawn.mean(dim=1), error**2 + unseen**2, rows
 
@@ -222,6 +222,6 @@ def _drawn(
     return drawn.clamp(max=weights.shape[-1] - 1)
 
 
-def _widened(freedom: int) -> float:
+def _t_over_normal(degrees_of_freedom: int) -> float:
     """The reach of Student's t over that of the normal at 95%."""
-    return float(stdtrit(freedom, 0.975) / ndtri(0.975))
+    return float(stdtrit(degrees_of_freedom, 0.975) / ndtri(0.975))

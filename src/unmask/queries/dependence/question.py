@@ -119,18 +119,18 @@ class MapOptions:
         self, question: MapQuestion, values: Float[Tensor, "*maps places places"]
     ) -> Float[Tensor, "*maps places places"]:
         """The values of places that are near enough; the others are not a number."""
-        where = torch.tensor(numbers_of(question.places))
-        apart = (where[:, None] - where).abs()
-        far = apart > (apart.max() if self.window is None else self.window)
+        positions = torch.tensor(numbers_of(question.places))
+        distances = (positions[:, None] - positions).abs()
+        far = distances > (distances.max() if self.window is None else self.window)
         return values.masked_fill(far.fill_diagonal_(True), math.nan)
 
     def near(self, question: MapQuestion, place: int) -> range:
         """The places that are near enough to one, itself included."""
-        where = numbers_of(question.places)
+        positions = numbers_of(question.places)
         if self.window is None:
-            return range(len(where))
-        first = bisect_left(where, where[place] - self.window)
-        return range(first, bisect_right(where, where[place] + self.window))
+            return range(len(positions))
+        first = bisect_left(positions, positions[place] - self.window)
+        return range(first, bisect_right(positions, positions[place] + self.window))
 
     def check(self, question: MapQuestion, name: str = "the text") -> None:
         """Reject a text that this measure has no number for."""

@@ -195,21 +195,21 @@ def _pair(
         "distance": second - first,
         "first_token": tables.supports[0].names[i],
         "second_token": tables.supports[1].names[j],
-        **_answers(tables, (i, j)),
+        **_pair_measures(tables, (i, j)),
         "mutual_information": pool.mutual_information(base_two=True),
         "log_pool": pool.log_prob(a, b),
         "forward_passes": passes,
     }
 
 
-def _answers(tables: PairTables, at: tuple[int, int]) -> dict[str, float | None]:
+def _pair_measures(tables: PairTables, cell: tuple[int, int]) -> dict[str, float | None]:
     """J, and what the conditionals give the true tokens in ways that should agree.
 
     `ensemble` is the mean of four joints: fill either blank first, by its own distribution or by
     the mean of its conditionals.
     """
-    i, j = at
-    law, apart = stationary_law(tables), agreement(tables)
+    i, j = cell
+    law, agreed = stationary_law(tables), agreement(tables)
     row = slice(i, i + 1)
     a_given_b, b_given_a = (float(tables.log_given_others(t, row)[0, j]) for t in (0, 1))
     masked = tables.masked.log_a.double(), tables.masked.log_b.double()
@@ -221,7 +221,7 @@ def _answers(tables: PairTables, at: tuple[int, int]) -> dict[str, float | None]
     # where pseudo-Gibbs sampling settles, both orders have an even share
     gibbs = a_given_b + float(law.log_b[j]), b_given_a + float(law.log_a[i])
     return {
-        "incompatibility": None if apart is None else apart.bits,
+        "incompatibility": None if agreed is None else agreed.bits,
         "marginal_divergence": sum(map(_divergence, masked, means)) / 2,
         "first_then_second": direct[0],
         "second_then_first": direct[1],
@@ -252,7 +252,7 @@ def _mean_conditionals(tables: PairTables) -> tuple[Float[Tensor, " a"], Float[T
 def _divergence(log_p: Float[Tensor, " size"], log_q: Float[Tensor, " size"]) -> float:
     """The Jensen-Shannon divergence in bits."""
     middle = torch.logaddexp(log_p, log_q) - math.log(2)
-    total = sum(float((log_one.exp() * (log_one - middle)).sum()) for log_one in (log_p, log_q))
+    total = sum(float((log_part.exp() * (log_part - middle)).sum()) for log_part in (log_p, log_q))
     return max(0.0, total / 2 / math.log(2))
 
 

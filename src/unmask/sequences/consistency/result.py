@@ -154,9 +154,9 @@ def consistency_of(
         if isinstance(item, str):
             raise ClozeError(f"text {number}: {item}")
         items.append(item)
-    how, rows = Settings.of(settings), list[Row]()
-    inner = replace(how, progress=False, announce=False)
-    with bar("consistency", unit="text", total=len(items), shown=how.progress) as counted:
+    settings, rows = Settings.of(settings), list[Row]()
+    inner = replace(settings, progress=False, announce=False)
+    with bar("consistency", unit="text", total=len(items), shown=settings.progress) as counted:
         for item in items:
             of_item = measured(lm, item, options, inner)
             rows += [{**row, "text": item.text.text} for row in of_item]

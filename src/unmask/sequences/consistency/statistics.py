@@ -184,8 +184,8 @@ def median_test(differences: Sequence[float]) -> float:
 
     Those that rounding explains say nothing; where none is left, 1.
     """
-    apart = [difference for difference in differences if abs(difference) > ROUNDING]
-    return float(wilcoxon(apart).pvalue) if apart else 1.0
+    nonzero = [difference for difference in differences if abs(difference) > ROUNDING]
+    return float(wilcoxon(nonzero).pvalue) if nonzero else 1.0
 
 
 def differences(ours: Numbers, theirs: Numbers, resampling: Resampling) -> dict[str, Estimate]:
