@@ -19,7 +19,7 @@ else:
         """
 
         def __get__(self, instance, owner=None):
-            """The value, computed by the first who asks."""
+            """The value, computed on first access."""
             if instance is None:
                 return self
             held = vars(instance)

@@ -179,7 +179,7 @@ def _by_sentence(values: Numbers, sentences: Sequence[Hashable]) -> Numbers:
 
 
 def _stderr(rest: Numbers, size: float) -> Numbers:
-    """That of a ratio of sums over sentences, linearised; s / sqrt(n) if each has one example."""
+    """The standard error of a ratio of sums, linearised; s / sqrt(n) for one example each."""
     count = len(rest)
     errors: Numbers = np.sqrt((rest**2).sum(axis=0) * count / (count - 1)) / size
     return errors

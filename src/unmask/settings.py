@@ -84,8 +84,8 @@ class Sketch:
 
     def __post_init__(self) -> None:
         """Reject what cannot be aimed at."""
-        wanted = None if self.precision is None else real_number(self.precision)
-        if self.precision is not None and not (wanted is not None and 0 < wanted < float("inf")):
+        value = None if self.precision is None else real_number(self.precision)
+        if self.precision is not None and not (value is not None and 0 < value < float("inf")):
             raise SupportError(
                 f"a precision is a number of nats above 0, or None, not {quoted(self.precision)}"
             )

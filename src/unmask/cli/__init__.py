@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-# what is spelled unlike the option that is meant: options, or a sentence
+# names that users guess, with the options that they mean, or advice
 _GUESSES: dict[str, str | tuple[str, ...]] = {
     "format": ("--input-format", "--output-format"),
     "resume": "the same command continues what was interrupted",

@@ -79,7 +79,7 @@ def argument(help: str, metavar: str, *, default: Any = MISSING, **rest: Any) ->
 
 
 def declared_by(source: Callable[[], list[Option]]) -> Any:
-    """A field with those options that were given, by name, of some that others declare."""
+    """A field that maps options to their values, by name; the options are declared elsewhere."""
     return field(default_factory=dict, metadata={"source": source})
 
 

@@ -125,7 +125,7 @@ class ConsistencyCommand(many.RowsCommand, options.TableOptions):
             options.say(f"the card has no picture: {error}")
         facts, drawn = json.dumps(answers.to_dict(), indent=2, allow_nan=False), picture.getvalue()
         contents = {_JSON: f"{facts}\n".encode(), **({_PICTURE: drawn} if drawn else {})}
-        # last: where there is a card, all is there
+        # written last, so that everything is there if there is a card
         contents[_CARD] = answers.card(picture=_PICTURE if drawn else None).encode()
         for name, content in contents.items():
             places.write_whole(places.inside(folder, name), content)
@@ -135,7 +135,7 @@ class ConsistencyCommand(many.RowsCommand, options.TableOptions):
 
 
 def read_consistency(place: str) -> "Consistency":
-    """The rows that a folder of parts holds of a model; one that is not whole is a `StoreError`."""
+    """Read the rows of a model from a folder of parts; a `StoreError` if parts are missing."""
     from unmask.errors import StoreError
     from unmask.jobs.parts import parts_of, rows_of
     from unmask.records import places

@@ -11,7 +11,7 @@ from unmask.text.typed import blank, support
 
 _UNITS = {name: rule.threshold for name, rule in RULES.items() if rule.threshold}
 _THRESHOLDS = ", ".join(f"{name}: {unit}" for name, unit in _UNITS.items())
-# of a pipe, those that are filled in the same steps
+# texts of a pipe that are filled together, in the same steps
 _TEXTS_AT_ONCE = 64
 
 

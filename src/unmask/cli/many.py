@@ -220,7 +220,7 @@ def is_one_text(command: RowsCommand, source: Input) -> bool:
 
 
 def whole_path(folder: str) -> str:
-    """Workers of a cluster have another working directory."""
+    """The absolute path: workers of a cluster have another working directory."""
     from unmask.records.places import is_url
 
     return folder if is_url(folder) else os.path.abspath(os.path.expanduser(folder))
@@ -317,7 +317,7 @@ def do(
             texts = f"{job.kind.noun}s ({counts['texts']})"
             raise UnmaskError(f"none of the {texts} can be {job.kind.verb}: {worst(counts)[1]}")
     except BaseException:
-        # of a file nothing is left that is of no use
+        # leave no folder of parts that would be useless, if a file was asked for
         if folder and output.file and (is_ended or not holds_parts(folder)):
             shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -359,7 +359,7 @@ def _to_stream(command: JobCommand, job: "Job", output: Output, keep: "Keep | No
         for rows, counts in stream(job, source, False if command.quiet else None):
             held += rows
             if kind.must_answer and not counts["answers"]:
-                # what has not one number is not written
+                # nothing is written until there is an answer
                 continue
             if output.format is None and keep is not None:
                 keep(held)
@@ -373,7 +373,7 @@ def _to_stream(command: JobCommand, job: "Job", output: Output, keep: "Keep | No
 
 @contextmanager
 def _opened(place: str | None) -> Iterator[IO[str]]:
-    """A pipe or a device to write to, or stdout; of that, whoever started the command knows."""
+    """Open a pipe or a device to write to; without a place, stdout, which stays open."""
     if place is None:
         yield sys.stdout
         return

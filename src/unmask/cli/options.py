@@ -239,7 +239,7 @@ class Estimation:
     seed: int = SEED()
 
     def axes(self, given: Sequence[str] = (), seed: int = 0) -> "Axes":
-        """The tokens of blanks: those `given`, for all alike or for each, or how they are found."""
+        """The support: tokens `given` for all blanks or for each, or the sketch that finds them."""
         aims = {"precision": self.precision, "max_passes": self.max_passes}
         requests = {"support": given or None, **aims, "exact": self.exact or None}
         exclusive = [name for name, value in requests.items() if value is not None]

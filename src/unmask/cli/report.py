@@ -117,7 +117,7 @@ class ReportCommand:
 
 
 def _runs(folders: Sequence[str]) -> "list[EvaluationRun]":
-    """The evaluations of some folders; of several, those that hold none are named and left out."""
+    """Read the evaluations in folders; among several, name and skip folders that hold none."""
     from unmask.evaluation.run import holds_run, read_run
 
     runs = [folder for folder in folders if holds_run(folder)]

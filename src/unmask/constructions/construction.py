@@ -15,7 +15,7 @@ from unmask.text.support import Support
 Given = Mapping[str, object]
 NeedsOf = Callable[[tuple[int, ...], Given], Needs]
 
-# arguments of the functions that hand options on: a slip in one of these lands among the options
+# arguments of the functions that pass options on: a misspelt argument ends up among the options
 _ARGUMENTS = ("method", "blanks", "support", "settings", "targets", "piece_prior")
 
 # what newcomers try in place of an argument

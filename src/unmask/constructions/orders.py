@@ -51,8 +51,8 @@ def orders(tables: Tables, *, mean: str = MEANS[0]) -> Joint:
     others = combinations(range(blanks), blanks - 1)
     # the blank that is left out is filled last: the last first
     times = tuple(means[filled] - math.log(blanks) for filled in others)[::-1]
-    summary = {"mean": mean, "orders": math.factorial(blanks)}
-    return form_joint(Sum(times), tables, method="orders", diagnostics=summary)
+    facts = {"mean": mean, "orders": math.factorial(blanks)}
+    return form_joint(Sum(times), tables, method="orders", diagnostics=facts)
 
 
 def _log_before_last(tables: Tables) -> Iterator[Float[Tensor, "..."]]:

@@ -25,7 +25,7 @@ SPEC = re.compile(r"\w+(\.\w+)*:\w+")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
-# in this process only: another one, a worker for example, does not know them
+# of this process only: other processes, such as workers, do not know them
 REGISTERED: dict[str, Construction] = {}
 
 
@@ -96,7 +96,7 @@ def _checked_function(name: str, function: object) -> Function:
 
 
 def check_value(name: str, option: str, value: object, default: object) -> None:
-    """Raise for a value that is not like its default."""
+    """Reject a value that is not of the same kind as the default."""
     kind, fits = {
         bool: ("True or False", isinstance(value, bool)),
         int: ("a whole number", whole_number(value) is not None),

@@ -1,4 +1,4 @@
-"""An evaluation: what is asked for, the job that it is, and the rows in a folder."""
+"""An evaluation: the request, the job made from it, and the rows that it writes to a folder."""
 
 import json
 import os
@@ -158,9 +158,9 @@ class EvaluationRequest:
     def _drawn(
         self, lm: LanguageModel, corpus: Corpus, support: str | Sequence[str], say: Say
     ) -> tuple[list[MaskedPair], dict[str, Any]]:
-        """The examples, one of each mask in turn, for a run may be stopped; and `Evaluate.draw`.
+        """The examples, masks taking turns since a run may be stopped; and `Evaluate.draw`.
 
-        Tells how many there are, which sentences are none, and how many hold unknown words.
+        Reports how many there are, why sentences were rejected, and how many have unknown words.
         """
         limit, seed = self.examples, self.seed
         name = self.model_name or model_name(self.model.place)

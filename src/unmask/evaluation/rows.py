@@ -48,7 +48,7 @@ class Group(NamedTuple):
 
     @property
     def setting(self) -> "Group":
-        """The same for all constructions: theirs is left empty."""
+        """The group without its construction, so that all constructions share it."""
         return self._replace(construction="")
 
 

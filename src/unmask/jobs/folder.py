@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PLAN = "_plan.json"
 _RECEIPT = re.compile(r"_part-(\d{6,})-[0-9a-f]{12}\.json")
-# a unit that was begun so often without a receipt takes its worker along
+# a unit that was begun this often without a receipt is taken to kill its worker
 MOST_DEATHS = 3
 
 Receipt = Mapping[str, Any]

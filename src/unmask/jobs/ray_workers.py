@@ -30,9 +30,9 @@ from unmask.records.files import Unit
 
 LOCAL = "local"
 _BLOCKS_PER_WORKER = 20
-# deaths of one worker, and attempts at one block: a bad unit takes three, a cluster has other ones
+# deaths of a worker, and attempts at a block: a bad unit costs three, failures of machines more
 _LIMITS = {"max_restarts": 30, "max_task_retries": 30}
-# what Ray Data prints of its own; our bar counts rows
+# output of Ray Data that is switched off; our bar counts rows
 _RAY_OUTPUT = ("enable_progress_bars", "enable_operator_progress_bars", "print_on_execution_start")
 
 
@@ -92,7 +92,7 @@ class RayWorkers:
         items = [{"unit": pickle.dumps(unit)} for unit in units]
         blocks = min(len(units), most * _BLOCKS_PER_WORKER)
         with warnings.catch_warnings():
-            # it deprecates its own names, and those of limits that have no other name
+            # Ray warns of its own deprecated names, and of limits that have no other name
             warnings.simplefilter("ignore")
             results = ray.data.from_items(items, override_num_blocks=blocks).map(
                 worker,

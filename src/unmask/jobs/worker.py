@@ -120,7 +120,7 @@ class Worker:
                     # rows count unknown tokens; a warning per unit would be thousands
                     warnings.simplefilter("ignore", UnmaskWarning)
                     results += self.kind.run(self.lm, together) if together else []
-            except Exception as error:  # whatever it is belongs into the row that it comes of
+            except Exception as error:  # any error belongs in the row that caused it
                 reason, half = describe(error), len(together) // 2
                 if is_of_accelerator(reason):
                     raise
@@ -161,7 +161,7 @@ class Worker:
                 number, table, {"counts": counts, "seconds": seconds, "software": SOFTWARE}
             )
         except BaseException:
-            # this process lives to say why
+            # this process survived, and reports the error itself
             folder.forget(number)
             raise
         return Outcome(number, counts)

@@ -55,7 +55,7 @@ class LazyOrders(Engine):
 
     @computed_once
     def _captured(self) -> list[float] | None:
-        """The shares of the masked distributions that the candidates hold; None if they are all."""
+        """The mass of each masked distribution on its candidates; None over whole vocabularies."""
         size = self._reader.model.vocabulary_size
         if all(axis.is_whole(size) for axis in self._reader.supports):
             return None
@@ -69,11 +69,11 @@ class LazyOrders(Engine):
     def log_marginal(
         self, axes: Sequence[int], given: Mapping[int, int] | None = None
     ) -> Float[Tensor, "..."]:
-        """Not without a table, before one of the sums is made."""
+        """Raise: sums over blanks need a table."""
         self._needs_a_table()
 
     def is_tabulated(self) -> bool:
-        """Never: a sum over a blank is a sum over all fills."""
+        """False: a sum over a blank would be a sum over all fills."""
         return False
 
     def scores_of(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
@@ -145,7 +145,7 @@ class LazyOrders(Engine):
         raise SupportError(f"sums over these blanks need a table; {fewer}")
 
     def best(self, n: int) -> list[Scored]:
-        """The likeliest fills that beams came upon, with their exact probabilities."""
+        """The likeliest fills that beam search found, with their exact probabilities."""
         width = max(_SCORED_AT_LEAST, _SCORED_FOR_EACH * n)
         fills = search(self._reader, _beam_orders(len(self.shape)), width)[:width]
         scores = self.scores_of(fills)
@@ -198,14 +198,14 @@ def log_mean_over_orders(
 
 
 def log_means_by_sets(
-    blanks: Sequence[int], step: Callable[[Set, int], Tensor], nothing: Tensor, most: int
+    blanks: Sequence[int], step: Callable[[Set, int], Tensor], nothing: Tensor, max_size: int
 ) -> dict[Set, Tensor]:
     """The log mean over all orders of filling each set of at most so many blanks.
 
     It is the mean over the blank of the set that was filled last.
     """
     so_far: dict[Set, Tensor] = {(): nothing}
-    for size in range(1, most + 1):
+    for size in range(1, max_size + 1):
         for filled in itertools.combinations(blanks, size):
             last = [(tuple(s for s in filled if s != t), t) for t in filled]
             each = [so_far[before] + step(before, t) for before, t in last]

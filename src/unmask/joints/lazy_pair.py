@@ -122,15 +122,15 @@ class LazyPair(Engine):
 
     def _bounds(self, rows: Sequence[dict[int, Tensor]]) -> tuple[Tensor, Tensor]:
         """The most likely that a pair with each unread context can be; those read have none."""
-        spare = self._log[0].clone(), self._log[1].clone()
-        for log_p, of_blank in zip(spare, rows, strict=True):
+        unread = self._log[0].clone(), self._log[1].clone()
+        for log_p, of_blank in zip(unread, rows, strict=True):
             log_p[list(of_blank)] = -math.inf
         bounds = []
         for blank, other in ((0, 1), (1, 0)):
-            best = spare[other].max().repeat(len(spare[blank]))
+            best = unread[other].max().repeat(len(unread[blank]))
             for token, row in rows[other].items():
                 best = torch.maximum(best, row + self._log[other][token])
-            bounds.append(_mixed(spare[blank], best))
+            bounds.append(_mixed(unread[blank], best))
             bounds[blank][list(rows[blank])] = -math.inf
         return bounds[0], bounds[1]
 

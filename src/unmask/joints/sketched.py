@@ -81,7 +81,7 @@ class Estimated(Engine):
         return (self.every_log_sums[0] - self.every_log_weights[0])[:, cells[:, 0]]
 
     def at(self, places: Mapping[int, int]) -> tuple["Estimated", dict[int, int]]:
-        """The same with these tokens of the whole axes on its own, and where they stand there."""
+        """The joint with these tokens of the whole axes added, and their places on its axes."""
         joint, there = self._joint.at({self._axes[blank]: at for blank, at in places.items()})
         view: Estimated = self
         if joint is not self._joint:
@@ -198,7 +198,7 @@ class Sketched(Estimated):
         return scores - self._log_normalizers[:, None] - log_weights[0] - log_weights[1]
 
     def at(self, places: Mapping[int, int]) -> tuple["Sketched", dict[int, int]]:
-        """The same with these tokens on its axes, up to a forward pass for each."""
+        """The joint with these tokens on its axes, and their places; at most a pass for each."""
         joint, sides = self, self.sampled.sides
         if any(place not in sides[axis].places for axis, place in places.items()):
             more = ([places[axis]] if axis in places else [] for axis in (0, 1))

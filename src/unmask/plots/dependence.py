@@ -144,10 +144,10 @@ def _name(dependence: DependenceMap) -> str:
 
 
 def _scale(dependence: DependenceMap) -> panels.Scale:
-    """From 0, or symmetric around 0 where values are negative."""
+    """The colour scale: from 0, or symmetric around 0 if there are negative values."""
     finite = dependence.values[~dependence.values.isnan()]
     most = max(_LEAST, float(finite.abs().max()) if len(finite) else 0.0)
-    # not the rounding of a value that cannot be negative
+    # ignores rounding below zero of measures that cannot be negative
     below = len(finite) > 0 and float(finite.min()) < -1e-3 * most
     colours, low = ("PuOr_r", -most) if below else ("YlGnBu", 0.0)
     decimals = 2 if most < 10 else 1 if most < 100 else 0

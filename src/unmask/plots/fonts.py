@@ -93,7 +93,7 @@ def installed() -> Iterator[tuple[str, Container[int]]]:
 
 @functools.cache
 def _add_new() -> None:
-    """Matplotlib keeps a list of fonts, which does not know those installed after it was made."""
+    """Add fonts that were installed after matplotlib made its list of fonts."""
     manager = library("matplotlib.font_manager")
     paths = {str(entry.fname) for entry in manager.fontManager.ttflist}
     for path in sorted(set(manager.findSystemFonts()) - paths):
@@ -103,7 +103,7 @@ def _add_new() -> None:
 
 @functools.cache
 def _codes(family: str) -> frozenset[int]:
-    """Of the file that matplotlib will draw with, which need not be the family's first."""
+    """The glyphs of the file that matplotlib will draw with, not always the family's first."""
     manager = library("matplotlib.font_manager")
     with suppress(OSError, RuntimeError, ValueError):
         path = manager.fontManager.findfont(

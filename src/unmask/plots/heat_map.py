@@ -208,7 +208,7 @@ def _with_bars(figure: Any, joint: Joint, cells: Cells, title: str) -> tuple[Any
     for axis, (bar_panel, ids) in enumerate(((side, cells.rows), (top, cells.columns))):
         places = tokens.places(joint, axis, ids)
         marginal = tokens.log_marginal(joint, axis)[places].exp().tolist()
-        panels.draw_bars(bar_panel, marginal, colour, lying=axis == 0)
+        panels.draw_bars(bar_panel, marginal, colour, horizontal=axis == 0)
     # not its title, for which the layout would part the map from the bars above
     label_place = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
     name = side.annotate("first blank\nalone, %", (0, 1), (0, 3), fontsize=SMALL, **label_place)
@@ -229,7 +229,7 @@ def _one_blank(joint: Joint, n: int, kind: str) -> "Figure":
     with drawing([text, *names]) as (figure, fonts):
         panel: Any = figure.subplots()
         values = [fill.probability for fill in fills]
-        panels.draw_bars(panel, values, style_of(joint.method).colour, lying=True)
+        panels.draw_bars(panel, values, style_of(joint.method).colour, horizontal=True)
         panels.label_rows(panel, [*map(fonts.shown_label, names)], "")
         panel.set_ylim(len(fills) - 0.5, -0.5)
         panel.set_xlabel("probability, %", fontsize=NORMAL)

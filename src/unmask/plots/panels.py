@@ -120,17 +120,17 @@ def inches(labels: Sequence[str]) -> float:
     return 0.075 * max(map(width, labels)) + 0.1
 
 
-def draw_bars(panel: Any, values: Sequence[float], colour: str, *, lying: bool) -> None:
+def draw_bars(panel: Any, values: Sequence[float], colour: str, *, horizontal: bool) -> None:
     """Probabilities as bars, their percentages at the ends."""
-    draw = panel.barh if lying else panel.bar
+    draw = panel.barh if horizontal else panel.bar
     bars = draw(range(len(values)), values, 0.75, color=colour)
     written = percent_writer(max(values))
     panel.bar_label(bars, [written(value) for value in values], fontsize=SMALL, padding=2)
     # room for the numbers
-    (panel.set_xlim if lying else panel.set_ylim)(0, (max(values) or 1.0) * 1.3)
-    panel.set(**{"xticks" if lying else "yticks": []})
+    (panel.set_xlim if horizontal else panel.set_ylim)(0, (max(values) or 1.0) * 1.3)
+    panel.set(**{"xticks" if horizontal else "yticks": []})
     panel.tick_params(length=0)
-    panel.spines[["top", "right", "bottom" if lying else "left"]].set_visible(False)
+    panel.spines[["top", "right", "bottom" if horizontal else "left"]].set_visible(False)
 
 
 def draw_colour_bar(figure: Any, mesh: Any, panels: Any, scale: Scale) -> None:

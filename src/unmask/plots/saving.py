@@ -74,7 +74,7 @@ def library(name: str, *, install: str = _INSTALL) -> Any:
 
 
 def disable_math(figure: Any) -> None:
-    """Dollar signs and backslashes in names are not formulas, under any settings of a user."""
+    """Draw dollar signs and backslashes in names as they are, whatever the user's settings."""
     for text in figure.findobj(library("matplotlib.text").Text):
         text.set_parse_math(False)
         text.set_usetex(False)

@@ -20,7 +20,7 @@ class Style:
 
     @property
     def marker_size(self) -> float:
-        """A star of the size of other markers looks smaller."""
+        """The size of the marker; larger for a star, which would look smaller than the others."""
         return 7 if self.marker == "*" else 4.5
 
 

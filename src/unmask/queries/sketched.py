@@ -40,7 +40,7 @@ def check_sketched(methods: Sequence[str], instead: str = _INSTEAD) -> None:
 
 
 def sketchable() -> list[str]:
-    """The names of the library's constructions that a sketch does for."""
+    """The names of the library's constructions that can be estimated from a sketch."""
     return [name for name, recipe in CONSTRUCTIONS.items() if not recipe.unsketched]
 
 
@@ -164,10 +164,10 @@ def _held_bytes(size: int, shape: tuple[int, ...], methods: int) -> int:
 
 def _most_contexts(shape: tuple[int, ...], sketch: Sketch, settings: Settings, methods: int) -> int:
     """The number of contexts per blank that the passes allow, and the memory."""
-    rows, tables = 4 * sum(shape), 8 * (_TABLES + _TABLES_PER_METHOD * methods)
+    row_bytes, pair_bytes = 4 * sum(shape), 8 * (_TABLES + _TABLES_PER_METHOD * methods)
     # the largest size whose bytes are within the limit
-    root = math.isqrt(rows**2 + 4 * tables * settings.memory_limit)
-    return max(2, min((sketch.max_passes - 1) // 2, (root - rows) // (2 * tables)))
+    root = math.isqrt(row_bytes**2 + 4 * pair_bytes * settings.memory_limit)
+    return max(2, min((sketch.max_passes - 1) // 2, (root - row_bytes) // (2 * pair_bytes)))
 
 
 def _forms(methods: Options) -> dict[str, FormOf]:

@@ -185,7 +185,7 @@ def _fixed_part(place: str) -> str:
 
 
 def _is_data(name: str) -> bool:
-    # as Spark and pyarrow leave them out
+    # Spark and pyarrow skip such files too
     return not any(part.startswith((".", "_")) for part in Path(name).parts)
 
 

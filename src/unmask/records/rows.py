@@ -109,7 +109,7 @@ def read_lines(
             # some editors put a mark before UTF-8
             raw = piece.removeprefix(codecs.BOM_UTF8) if end == 0 else piece
             raw, end = raw.rstrip(b"\r\n"), end + len(piece)
-            # also where it is wrong: its quotation marks and commas count in CSV
+            # decoded even if it is invalid: its quotation marks and commas count in CSV
             line = Line(number, raw.decode("utf-8", "replace"), end, file)
             if len(raw) > LONGEST or "\0" in line.text or "\ufffd" in line.text:
                 line = line._replace(reason=_fault(raw, line))
@@ -251,7 +251,7 @@ def _csv_cells(lines: Iterable[Line], columns: Sequence[str], is_named: bool) ->
             names = _names(next(csv.reader([head.text], delimiter=mark), []), is_named)
             ranks[mark] = ({*columns} <= {*names}, len(names))
     delimiter = max(ranks, key=lambda mark: ranks[mark])
-    # of the record that is read
+    # the lines of the current record
     read: list[Line] = []
 
     def texts() -> Iterator[str]:

@@ -72,7 +72,7 @@ def _van_der_corput(count: int) -> NDArray[np.float64]:
 
 
 def standard_error(values: Float[Tensor, " draws"]) -> float | None:
-    """That of the mean of values in the order of their numbers of tokens; None of a single one.
+    """The standard error of a mean of values, sorted by hidden tokens; None for a single value.
 
     Half the mean square of the differences between neighbours is the variance of a draw.
     """

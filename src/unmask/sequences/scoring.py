@@ -103,19 +103,19 @@ def log_ratios(
         texts += pair
     ratios: list[LogRatio] = []
     for window in tokenised(lm, in_context(texts, each, separator), _name_in_pair):
-        both = list(zip(window[::2], window[1::2], strict=True))
+        text_pairs = list(zip(window[::2], window[1::2], strict=True))
         if method == "hcb-path":
-            ratios += path_log_ratios(lm, both, orders=draws, seed=seed, settings=settings)
+            ratios += path_log_ratios(lm, text_pairs, orders=draws, seed=seed, settings=settings)
         else:
             scores = score_texts(
                 lm, window, method=method, order=order, draws=draws, seed=seed, settings=settings
             )
-            ratios += _differences(scores, both)
+            ratios += _differences(scores, text_pairs)
     return [replace(ratio, method=method, order=order) for ratio in ratios]
 
 
 def _differences(scores: Sequence[TextScore], pairs: list[Pair]) -> list[LogRatio]:
-    """Of the scores of both texts; those by `elbo` have draws, and errors, of their own."""
+    """Differences of both texts' scores; scores by `elbo` have independent draws and errors."""
     return [
         LogRatio(
             first.score - second.score,

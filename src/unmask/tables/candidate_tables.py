@@ -52,7 +52,7 @@ class CandidateTables(BlankReader, Tables):
             self.log_masked(0)
 
     def has_masked(self) -> bool:
-        """Always: they can be elicited."""
+        """True: they can always be elicited."""
         return True
 
     def log_given_others(self, outcome: int, rows: slice = EVERY_ROW) -> Float[Tensor, "..."]:

@@ -24,7 +24,7 @@ class MaskedMarginals:
     captured: tuple[float, float] = (1.0, 1.0)
 
     def normalised_for(self, shape: tuple[int, int], device: torch.device) -> "MaskedMarginals":
-        """The same for tables of this shape, in float64 and normalised; raises if they are not."""
+        """These marginals in float64, for tables of a shape that they fit; they must sum to one."""
         if (len(self.log_a), len(self.log_b)) != shape:
             raise UnmaskError(
                 f"marginals of {len(self.log_a)} and {len(self.log_b)} tokens do not fit tables of "

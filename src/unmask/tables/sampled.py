@@ -126,8 +126,8 @@ class Sampled:
         def flow(densities: Tensor, which: Tensor) -> Tensor:
             # a copy of what all weightings have costs more than their products
             every = len(which) == len(weights)
-            of_which = (weights, trusted, scale)
-            w, t, s = of_which if every else (part[which] for part in of_which)
+            factors = (weights, trusted, scale)
+            w, t, s = factors if every else (part[which] for part in factors)
             masses = densities * w
             outflow = masses[:, head] @ of_head / t
             return outflow.addcmul_(masses[:, drawn] @ of_tail, s)

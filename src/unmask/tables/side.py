@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-# what a token weighs that counts for nothing in sums, but has a probability
+# the log weight of a token that adds nothing to sums, but has a probability
 _NO_WEIGHT = -60.0
 
 

@@ -45,7 +45,7 @@ def check_fits(
 
 
 def most_candidates(blanks: int) -> int:
-    """With how many per blank every partial fill of the blanks is affordable."""
+    """The number of candidates per blank with which every partial fill is affordable."""
     sizes = range(1, AFFORDABLE_ROWS)
     return max(size for size in sizes if (size + 1) ** blanks - size**blanks <= AFFORDABLE_ROWS)
 

@@ -68,7 +68,7 @@ class _Chain:
         return after
 
     def on_device(self, masses: NDArray[np.float64]) -> Tensor:
-        """Masses where the tables are."""
+        """Masses on the device of the tables."""
         return torch.from_numpy(masses).to(self.start.device)
 
     def normalised(self, masses: Vector) -> Vector:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # of a page between its margins, in inches
 _WIDTH = 6.9
 _HEIGHT = 6.8
-# the part of a bin that constructions stand side by side in: on one spot they would hide each other
+# the share of a bin over which constructions are spread: at one point they would hide each other
 _SPREAD = 0.6
 _library = partial(library, install="pip install 'unmask[plots]', or take the tables")
 _LONGEST_NAME = 100
@@ -176,7 +176,7 @@ def _draw_counts(
 
 
 def _draw_legend(figure: Any, panel: Any, baseline: str) -> int:
-    """Under the axes, where it covers nothing; how many rows it has."""
+    """Draw the legend under the axes, where it covers nothing; returns its number of rows."""
     handles, labels = panel.get_legend_handles_labels()
     columns = min(6, max(1, 100 // (max(map(len, labels)) + 8)))
     legend_style = {"fontsize": SMALL, "title_fontsize": SMALL, "handlelength": 2.8}

@@ -1,4 +1,4 @@
-"""The numbers that the paper reports, to stand beside measured ones where they are of the same.
+"""The numbers that the paper reports, shown beside measured numbers of the same setting.
 
 Table 1 of Lucas Torroba Hennigen and Yoon Kim, "Deriving Language Models from Masked Language
 Models" (ACL 2023), https://aclanthology.org/2023.acl-short.99/: 1,000 examples per cell, over the

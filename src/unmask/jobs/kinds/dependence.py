@@ -40,7 +40,7 @@ class DependenceKind(Kind):
     name, verb = "dependence", "mapped"
 
     def __post_init__(self) -> None:
-        """Reject what cannot be measured, over any support: that of the model is known later."""
+        """Reject options that no support allows; the support itself is known with the model."""
         MapOptions(self.measure, Support.of(["a", "b"]), self.samples, self.window, self.seed)
         check_support(self.measure, self.support)
 

@@ -50,7 +50,7 @@ class PairsKind(Kind):
         return {self.prefix + name: type_name for name, type_name in types.items()}
 
     def shared(self, method: str | None) -> dict[str, Any]:
-        """The model; and of an item without numbers that nothing ran."""
+        """The model, and zero forward passes, which items without numbers keep."""
         return {"model": self.model_name, "forward_passes": 0}
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:

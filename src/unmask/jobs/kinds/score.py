@@ -65,7 +65,7 @@ class ScoreKind(Kind):
         return {self.prefix + name: types.get(name, "string") for name in names}
 
     def shared(self, method: str | None) -> dict[str, Any]:
-        """The model, the unit and the order; of pairs that nothing was run to compare."""
+        """The model, the unit and the order; for pairs also zero orders and forward passes."""
         return {
             "model": self.model_name,
             "unit": "bits" if self.base_two else "nats",

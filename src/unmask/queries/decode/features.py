@@ -54,8 +54,8 @@ def pair_features(
     return torch.cat(parts, dim=2)
 
 
-# of some rows: their numbers, what a pass computes at their positions, and these; rows with fewer
-# positions than another repeat their first one
+# receives the numbers of some rows, readouts and inner states at their positions, log-probabilities
+# there, and the positions; rows with fewer positions than the others repeat their first one
 UseMasked = Callable[[Sequence[int], Inside, Tensor, Tensor], None]
 
 
@@ -83,11 +83,11 @@ def each_masked(
         padded = [[*at, *[at[0]] * (most - len(at))] for at in (rows[n][1] for n in numbers)]
         places = torch.tensor(padded)
 
-        def read(batch: slice, whole: Inside) -> None:
+        def read(batch: slice, computed: Inside) -> None:
             here = numbers[batch]
             count = len(rows[here[-1]][1])
             for block in row_blocks(len(here), count * outcomes.size):
-                part, positions = whole.part(block, count), places[batch][block, :count]
+                part, positions = computed.part(block, count), places[batch][block, :count]
                 log_probs = outcomes.log_probs(part.readouts.flatten(0, 1)).cpu()
                 use(here[block], part, log_probs.view(*positions.shape, -1), positions)
 

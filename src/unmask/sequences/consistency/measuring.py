@@ -203,7 +203,7 @@ def _pair(
 
 
 def _pair_measures(tables: PairTables, cell: tuple[int, int]) -> dict[str, float | None]:
-    """J, and what the conditionals give the true tokens in ways that should agree.
+    """J, and log-probabilities of the true tokens, computed in ways that should agree.
 
     `ensemble` is the mean of four joints: fill either blank first, by its own distribution or by
     the mean of its conditionals.
