@@ -84,7 +84,7 @@ def test_a_long_run_announces_its_cost(
     place.write_text("the cat sat\na dog ran\n", encoding="utf-8")
     _, _, err = depend(str(place))
     first, _ = err.splitlines()
-    said = "pmi: 12 forward passes for 2 texts, about "
+    said = "dependence: 12 forward passes for 2 texts, about "
     assert first.startswith(said)
     _, _, err = depend(str(place), "-o", f"{tmp_path}/parts/")
     assert err.startswith(said)
@@ -97,8 +97,8 @@ def test_a_dry_run_prints_the_cost_and_runs_nothing(
     rows = counted_rows(monkeypatch)
     place, output = tmp_path / "texts.txt", tmp_path / "parts"
     place.write_text("the cat sat\na dog ran\n", encoding="utf-8")
-    assert depend(TEXT, "--dry-run") == (0, "pmi: 15 forward passes for 1 text\n", "")
-    said = "pmi: 12 forward passes for 2 texts\n"
+    assert depend(TEXT, "--dry-run") == (0, "dependence: 15 forward passes for 1 text\n", "")
+    said = "dependence: 12 forward passes for 2 texts\n"
     for more in ([], ["-o", f"{output}/"]):
         assert depend(str(place), *more, "--dry-run") == (0, said, "")
     assert (sum(rows), output.exists()) == (0, False)
@@ -137,7 +137,7 @@ def test_no_more_runs_than_is_announced(
 ) -> None:
     _, out, _ = depend(text, *options, "--dry-run", measure=measure)
     at_most = "at most " if least < 1 else ""
-    found = re.match(rf"{measure}: {at_most}([\d,]+) forward passes for 1 text", out)
+    found = re.match(rf"dependence: {at_most}([\d,]+) forward passes for 1 text", out)
     assert found is not None
     rows = counted_rows(monkeypatch)
     assert depend(text, *options, measure=measure)[0] == 0

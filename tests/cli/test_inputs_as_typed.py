@@ -32,7 +32,7 @@ def folder(tmp_path_factory) -> str:
 
 
 def read_rows(place: str, format: str | None = None) -> list[dict[str, object]]:
-    source = open_input([place], format=format).begin(hold=True).cut(2)
+    source = open_input([place], format=format).cut(2)
     return [dict(row) for unit in source.units for row in read_unit(unit, ["text"]).rows]
 
 

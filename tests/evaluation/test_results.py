@@ -185,7 +185,7 @@ def test_a_prediction_is_read_from_what_a_dry_run_printed() -> None:
     said = "each 12 forward passes of 12 tokens, about 2.0 days, 3 MB of tables"
     assert side_by_side.predicted(said) == ("12", "172,800")
     assert side_by_side.predicted("each 12 forward passes of 9 tokens") == ("12", "below 1")
-    said = "mlm, ag: at most 998 forward passes for 2 examples, about 5.0 min"
+    said = "evaluate: at most 998 forward passes for 2 examples, about 5.0 min"
     assert side_by_side.predicted(said) == ("at most 499", "150")
     with pytest.raises(UnmaskError, match="no number of forward passes"):
         side_by_side.predicted("nothing")

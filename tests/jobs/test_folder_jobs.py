@@ -28,7 +28,7 @@ from unmask.jobs.folder import Folder, Shard, held, stored_plan
 from unmask.jobs.kinds import add, counted
 from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.model_source import ModelSource
-from unmask.jobs.parts import merge
+from unmask.jobs.parts import merge, parts_of
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -175,10 +175,10 @@ def test_every_flipped_bit_is_noticed_and_its_part_named(done, tmp_path, capsys)
         content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
         part.write_bytes(content)
         with pytest.raises(unmask.errors.StoreError, match=f"{part.name}' is damaged"):
-            merge(str(done), tmp_path / "out.csv", "csv")
+            merge(parts_of(str(done)), tmp_path / "out.csv", "csv")
         part.write_bytes(whole[part])
     assert not (tmp_path / "out.csv").exists()
-    assert merge(str(done), tmp_path / "out.csv", "csv").rows == len(rows_in(done))
+    assert merge(parts_of(str(done)), tmp_path / "out.csv", "csv") == len(rows_in(done))
 
 
 @pytest.mark.slow

@@ -147,7 +147,7 @@ def test_a_folder_as_one_file(format, model, tmp_path, capsys) -> None:
     (receipt,) = (tmp_path / "s").glob("_part-000001-*")
     receipt.unlink()
     assert run("merge", tmp_path / "s", merged, "--quiet") == 1
-    assert capsys.readouterr().err.startswith("unmask: 1 parts are missing; repeat the command")
+    assert capsys.readouterr().err.startswith("unmask: 1 part is missing: 1; repeat the command")
 
 
 HOSTILE = {

@@ -34,7 +34,7 @@ def read(
     place: str, named: Sequence[str] = (), *, format: str | None = None, limit: int | None = None
 ) -> list[dict[str, object]]:
     named = named or ["text"]
-    source = open_input([place], named, format=format, limit=limit).begin().cut(2)
+    source = open_input([place], named, format=format, limit=limit).cut(2)
     batches = [read_unit(unit, named) for unit in source.units]
     for reason in (why for batch in batches for why in batch.reasons if why):
         raise CorpusError(reason)

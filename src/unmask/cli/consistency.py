@@ -146,9 +146,7 @@ def read_consistency(place: str) -> "Consistency":
     if plan.kind != "consistency":
         raise StoreError(f"{folder} is not a folder that unmask consistency made")
     if parts.missing:
-        raise StoreError(
-            f"{parts.missing:,} parts of {folder} are missing; repeat the command that began it"
-        )
+        raise StoreError(f"{folder}: {parts.missing}; repeat the command that began it")
     facts = {
         "model": plan.options["model_name"],
         "revision": plan.model.revision,

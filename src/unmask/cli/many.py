@@ -99,7 +99,11 @@ class JobCommand(options.RunningOptions):
                 raise UnmaskError(
                     f"workers is a number from 1, or two as 4-64, not {quoted(self.workers)}"
                 )
-        before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+        def ended(number: int, _: object) -> None:
+            sys.exit(128 + number)
+
+        before = signal.signal(signal.SIGTERM, ended)
         try:
             if self.ray is None or self.dry_run:
                 yield None
@@ -108,6 +112,8 @@ class JobCommand(options.RunningOptions):
             from unmask.jobs.ray_workers import RayWorkers, joined
 
             with joined(self.ray):
+                # Ray took it for itself
+                signal.signal(signal.SIGTERM, ended)
                 yield RayWorkers(source=source, count=count, cpus_per_worker=cpus or 1)
         finally:
             signal.signal(signal.SIGTERM, before)
@@ -244,6 +250,7 @@ def run(
     from unmask.jobs.folder import Shard
     from unmask.jobs.running import Job
     from unmask.jobs.worker import clash
+    from unmask.records.files import rows_in_memory
 
     for read, _ in rows.files:
         if output.file is not None and os.path.realpath(read.place) == output.file:
@@ -254,7 +261,8 @@ def run(
     shard, source, plain = Shard.parse(command.shard), command.source(), cast(Any, kind)
     # first: whether there is a cluster is known at once, reading a pipe takes time
     with command.joined(source) as workers:
-        rows = rows.begin(hold=output.folder is not None)
+        if output.folder is not None and rows.is_pipe:
+            rows = rows_in_memory([*(rows.records or ())])
         if (why := clash(rows.names, kind)) is not None:
             raise UnmaskError(why)
         size = at_once if rows.is_pipe else None
@@ -288,7 +296,7 @@ def do(
     """
     from unmask.jobs.folder import held, holds_parts
     from unmask.jobs.kinds import worst
-    from unmask.jobs.parts import merge
+    from unmask.jobs.parts import merge, parts_of
     from unmask.jobs.running import run_job
 
     is_quiet, is_ended, folder = command.quiet, False, output.folder
@@ -336,7 +344,7 @@ def do(
     if output.file is not None:
         with held(folder, job.shard):
             remove_unfinished(Path(output.file).parent, Path(output.file).name)
-            merge(folder, Path(output.file), output.format or "")
+            merge(parts_of(folder), Path(output.file), output.format or "")
             shutil.rmtree(folder)
     return code
 

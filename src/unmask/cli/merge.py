@@ -30,7 +30,7 @@ class MergeCommand:
 
     def run(self) -> int:
         """Merge what is there, and say what is not."""
-        from unmask.jobs.parts import merge
+        from unmask.jobs.parts import merge, parts_of
         from unmask.records.places import is_url
 
         format = Path(self.file).suffix.lower().removeprefix(".")
@@ -41,12 +41,12 @@ class MergeCommand:
             )
         options.check_place("FILE", self.file)
         folder = self.folder if is_url(self.folder) else os.path.expanduser(self.folder)
-        merged = merge(folder, Path(os.path.realpath(self.file)), format)
-        if merged.missing:
+        parts = parts_of(folder)
+        rows = merge(parts, Path(os.path.realpath(self.file)), format)
+        if parts.missing:
             options.say(
-                f"{merged.missing:,} parts are missing; repeat the command that began the folder, "
-                "and merge again"
+                f"{parts.missing}; repeat the command that began the folder, and merge again"
             )
         if not self.quiet:
-            options.say(f"{merged.rows:,} rows are in {quoted(self.file, limit=200)}")
-        return 1 if merged.missing else 0
+            options.say(f"{rows:,} rows are in {quoted(self.file, limit=200)}")
+        return 1 if parts.missing else 0

@@ -101,7 +101,10 @@ class ScoreCommand(many.RowsCommand):
         remedy = "name others with --pairs" if self.pairs else "name another with --column"
         texts = self._blimp() if is_blimp else many.open_rows(self, source, columns, remedy=remedy)
         kind, rows = self.kind(columns, context), list["Row"]()
-        texts = texts.begin(hold=True)
+        if texts.is_pipe:
+            from unmask.records.files import rows_in_memory
+
+            texts = rows_in_memory([*(texts.records or ())])
         for name in self.by:
             if name not in texts.names:
                 raise UnmaskError(f"--by {quoted(name)}: the input has no such column")

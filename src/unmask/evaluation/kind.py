@@ -41,9 +41,8 @@ class Evaluate(Kind):
     support_size: int | None = None
     sketch: Sketch | None = None
     settings: Settings = field(default=QUIET)
-    # in result rows, and in an estimate
+    # in result rows
     support_name: str = WHOLE_VOCABULARY
-    title: str = KIND
 
     name, noun, verb = KIND, "example", "measured"
     row_seconds, runs_alone = 0.5, True

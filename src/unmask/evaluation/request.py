@@ -138,7 +138,6 @@ class EvaluationRequest:
             support=support if isinstance(support, str) else tuple(support),
             support_name=support_name,
             constructions=methods,
-            title=", ".join(method.label for method in methods),
             support_size=len(lm.support(support).ids),
             sketch=sketch,
             settings=replace(self.settings, progress=False, announce=False),

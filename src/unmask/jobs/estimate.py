@@ -77,7 +77,7 @@ def estimate(worker: Worker, left: Sequence[Unit], rows: int | None, *, is_dry: 
         read += len(batch.rows)
         sample += works(worker, batch)
     if not sample:
-        return f"{kind.title}: the cost is not known before it runs" if is_dry else None
+        return f"{kind.name}: the cost is not known before it runs" if is_dry else None
     total = sum(work.passes for _, work in sample)
     passes, count = total / len(sample), 1.0 if rows is None else rows * len(sample) / read
     is_short = passes * count <= _FEW_PASSES
@@ -85,7 +85,7 @@ def estimate(worker: Worker, left: Sequence[Unit], rows: int | None, *, is_dry: 
         return None
     at_most = "at most " if any(work.at_most for _, work in sample) else ""
     noun = f"{rows:,} {kind.noun}{'s' * (rows != 1)}" if rows else "each"
-    line = f"{kind.title}: {at_most}{passes * count:,.0f} forward passes for {noun}"
+    line = f"{kind.name}: {at_most}{passes * count:,.0f} forward passes for {noun}"
     if is_short:
         return line
     # a forward pass of the mean length

@@ -126,19 +126,6 @@ class Folder:
         content = places.read_bytes(self.path(number)) or b""
         return content if hashlib.sha256(content).hexdigest() == receipt.get("sha256") else None
 
-    def table(self, number: int, receipt: Receipt) -> "pyarrow.Table":
-        """The rows of a part; one that does not match its receipt is a `StoreError`."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        content = self.content(number, receipt)
-        if content is None:
-            raise StoreError(
-                f"{places.shown(self.path(number))} is damaged: it is not what was written; repeat "
-                "the command that made the folder, which computes it again"
-            )
-        return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
-
 
 def stored_plan(folder: str) -> JobPlan | None:
     """The plan of a folder; None if there is none."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _FACTS, _INPUT, _JSON, _ABSENT = b"unmask", "columns", "json", "absent"
 # a text is repeated with each of its rows, and an array of texts ends at 2 GiB
 _ROWS_AT_ONCE = 2**14
+# numbers of missing parts in a message
+_MOST_NUMBERS = 5
 # the types of JSON values that are columns of their own
 _NAMES = {str: "string", bool: "bool", int: "int64", float: "double"}
 
@@ -136,20 +138,27 @@ class Parts(NamedTuple):
     receipts: dict[int, Receipt]
 
     @property
-    def missing(self) -> int:
-        """The number of units that are not done."""
-        return self.plan.units - len(self.receipts)
+    def missing(self) -> str:
+        """The parts that are not there, by their numbers; empty if all are."""
+        every = [number for number in range(self.plan.units) if number not in self.receipts]
+        numbers = ", ".join(map(str, every[:_MOST_NUMBERS]))
+        more = f" and {len(every) - _MOST_NUMBERS:,} more" if len(every) > _MOST_NUMBERS else ""
+        if len(every) == 1:
+            return f"1 part is missing: {numbers}"
+        return f"{len(every):,} parts are missing: {numbers}{more}" if every else ""
 
     def table(self, number: int) -> "pyarrow.Table":
-        """The rows of a part; a damaged one is a `StoreError`."""
-        return self.folder.table(number, self.receipts[number])
+        """The rows of a part; one that does not match its receipt is a `StoreError`."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
-
-class Merged(NamedTuple):
-    """The number of rows written, and of the job's units that have no part."""
-
-    rows: int
-    missing: int
+        content = self.folder.content(number, self.receipts[number])
+        if content is None:
+            raise StoreError(
+                f"{places.shown(self.folder.path(number))} is damaged: it is not what was written; "
+                "repeat the command that made the folder, which computes it again"
+            )
+        return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
 
 
 def parts_of(place: str) -> Parts:
@@ -162,15 +171,14 @@ def parts_of(place: str) -> Parts:
     return Parts(plan, folder, done)
 
 
-def merge(place: str, output: Path, format: str) -> Merged:
-    """Write the rows of all parts into one file, which is there whole or not at all."""
+def merge(parts: Parts, output: Path, format: str) -> int:
+    """Write the rows of all parts into one file, whole or not at all; returns how many."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    parts, rows = parts_of(place), 0
     if not parts.receipts:
-        raise StoreError(f"{places.shown(place)} has no rows yet")
-    schema = _schema(parts)
+        raise StoreError(f"{places.shown(parts.folder.place)} has no rows yet")
+    schema, rows = _schema(parts), 0
     with explained(output), replacing(output) as unfinished:
         if format == "parquet":
             with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
@@ -178,13 +186,13 @@ def merge(place: str, output: Path, format: str) -> Merged:
                     columns = [_as_type(table, field) for field in schema]
                     writer.write_table(pa.table(columns, schema=schema))
                     rows += table.num_rows
-            return Merged(rows, parts.missing)
+            return rows
         with unfinished.open("w", encoding="utf-8", newline="") as file:
             for number, table in enumerate(map(parts.table, parts.receipts)):
                 part = [*rows_of(table)]
                 file.write(written(part, schema.names, format, header=number == 0))
                 rows += table.num_rows
-    return Merged(rows, parts.missing)
+    return rows
 
 
 def _schema(parts: Parts) -> Any:

@@ -8,9 +8,7 @@ receipt. A unit that always ends its worker is skipped after three deaths, as it
 import logging
 import os
 import pickle
-import signal
 import socket
-import threading
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -161,18 +159,12 @@ def joined(address: str) -> Iterator[None]:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
     if address == LOCAL:
         options["include_dashboard"] = False
-    is_main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address, **options)
     except Exception as error:  # Ray raises whatever its parts raise
         fix = "start one with `ray start --head`, give the address of one, or choose local"
         why = describe(error)
         raise UnmaskError(f"cannot use Ray at {quoted(address)}: {why}; {fix}") from None
-    finally:
-        # Ray takes SIGTERM for itself; only the main thread may take it back
-        if is_main:
-            signal.signal(signal.SIGTERM, before)
     try:
         yield
     finally:

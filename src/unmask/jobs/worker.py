@@ -140,6 +140,11 @@ class Worker:
         It is noted before it begins: if it takes this process along, its note stays.
         """
         number = unit.number
+        try:
+            batch, items = read()
+        except CorpusError as error:
+            return Outcome(number, counted(), str(error))
+        # behind the reading: another process may do the unit meanwhile
         receipt = folder.receipt(number)
         if "counts" in receipt:
             # done by another process: a block of Ray's is repeated as a whole
@@ -148,10 +153,6 @@ class Worker:
         if deaths >= MOST_DEATHS:
             why = f"{unit.name}: it ended its process {deaths} times, and is skipped"
             return Outcome(number, counted(), why)
-        try:
-            batch, items = read()
-        except CorpusError as error:
-            return Outcome(number, counted(), str(error))
         began = time.perf_counter()
         folder.note(number, {"begun": deaths + 1})
         try:

@@ -137,10 +137,6 @@ class InputRows:
         """True if its rows are read once, as they come."""
         return self.records is not None and not isinstance(self.records, Sequence)
 
-    def begin(self, *, hold: bool = False) -> "InputRows":
-        """The same; with `hold`, after all rows of a pipe are read."""
-        return rows_in_memory([*(self.records or ())]) if hold and self.is_pipe else self
-
     def rows_or_raise(self) -> Iterator[Record]:
         """Every row; the first that cannot be read raises a `CorpusError`."""
         units = (Unit(0, file.place, format) for file, format in self.files)

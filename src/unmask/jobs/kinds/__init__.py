@@ -82,11 +82,6 @@ class Kind:
         """The columns that it adds, and their types."""
         raise NotImplementedError
 
-    @property
-    def title(self) -> str:
-        """Its name in an estimate."""
-        return ", ".join(self.methods) or self.name
-
     def options(self) -> dict[str, Any]:
         """All values that decide its rows, as JSON: a part of the plan."""
         values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]

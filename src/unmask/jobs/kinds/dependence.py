@@ -57,11 +57,6 @@ class DependenceKind(Kind):
             **dict.fromkeys(("model", "reason"), "string"),
         }
 
-    @property
-    def title(self) -> str:
-        """The measure."""
-        return self.measure
-
     def item(self, lm: LanguageModel, row: Row) -> MapQuestion:
         """A text with its places; one that cannot be mapped raises."""
         places = None if self.places is None else list(self.places)

@@ -119,12 +119,6 @@ class FillKind(Kind):
             "diagnostics": {key: facts[key] for key in _DIAGNOSTICS if key in facts},
         }
 
-    @property
-    def title(self) -> str:
-        """The methods that were named."""
-        names = self.method
-        return ", ".join(names) if isinstance(names, list | tuple) else names or self.name
-
     def work(self, lm: LanguageModel, item: tuple[Cloze, "FillKind"]) -> Work | None:
         """The forward passes of a text; those of words are not estimated."""
         cloze, kind = item[0].one_token_each(), item[1]
