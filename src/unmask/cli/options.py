@@ -14,6 +14,7 @@ from unmask.cli.command import Option, declared_by, option, required
 from unmask.errors import UnmaskError
 from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
 from unmask.printable import printable, quoted
+from unmask.records.rows import FORMATS
 from unmask.text.typed import candidates
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def method_options(*, in_fill: bool) -> list[Option]:
 MODEL = partial(required, "masked LM: a name on the Hugging Face Hub, or a folder", short="-m")
 INPUT_FORMAT = partial(
     option,
-    "txt, jsonl, tsv, csv, parquet or fasta, where the name of the input does not show it",
+    f"{', '.join(FORMATS)}, where the name of the input does not show it",
     "FORMAT",
     group=INPUT,
 )

@@ -22,6 +22,7 @@ from unmask.records import parquet, places
 from unmask.records.places import FoundFile
 from unmask.records.rows import (
     ENDINGS,
+    FORMATS,
     OF_LINES,
     READERS,
     TABLES,
@@ -37,7 +38,6 @@ from unmask.records.rows import (
 if TYPE_CHECKING:
     import pyarrow
 
-FORMATS = tuple(sorted(set(ENDINGS.values())))
 _ENDINGS = tuple(f".{end}{packed}" for packed in ("", *places.COMPRESSED) for end in ENDINGS)
 _BLOCK = 2**20
 # before an input is refused because no row of it can be read; and how many of each file are enough

@@ -318,5 +318,6 @@ READERS: dict[str, Callable[[Iterable[Line], Sequence[str]], Iterator[Record]]] 
 }
 ENDINGS = {name: name for name in (*READERS, "parquet")}
 ENDINGS |= dict.fromkeys(("fa", "faa", "fna"), "fasta")
+FORMATS = tuple(sorted(set(ENDINGS.values())))
 # formats in which the first row tells the columns of the others, and in which a line is a row
 TABLES, OF_LINES = ("csv", "tsv"), ("jsonl", "tsv", "txt")
