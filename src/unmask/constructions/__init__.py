@@ -1,7 +1,8 @@
 """One construction per file, each a function from tables to a joint; here they get their names.
 
-To add one here: write its file, give it an entry in `unmask.names.METHODS`, and add its laws to
-`tests/laws/`. To add one from outside: `register`, or "package.module:function" as its name.
+To add one here: write its file, give it an entry in `unmask.names.METHODS`, and its definition to
+`tests/helpers/reference.py`. To add one from outside: `register`, or "package.module:function" as
+its name.
 """
 
 import difflib
