@@ -74,6 +74,7 @@ def _of(
         prog=parser.prog,
         description=parser.description,
         epilog=parser.epilog,
+        formatter_class=parser.formatter_class,
         add_help=False,
     )
     add_options(own, [entry for entry in every if _key(entry) not in shared])

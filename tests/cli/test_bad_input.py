@@ -294,7 +294,7 @@ def test_a_named_exception_and_the_same_sentence_with_exit_code_2(bad, models, c
         # beyond what Python reads as a number
         ("--blank", "9" * 5000, "does not occur in the text"),
         ("--piece-prior", "uniform", "--piece-prior ranks words of different numbers of pieces"),
-        ("--input", "x.txt", "'--input': give the file itself"),
+        ("--input", "x.txt", "fill has no option '--input'"),
         ("--batch-size", "many", "--batch-size takes a whole number, not 'many'"),
         # beyond what Python reads as a number
         ("--batch-size", "9" * 5000, f"a whole number, not '{'9' * 28}...{'9' * 29}'"),

@@ -99,6 +99,11 @@ def test_every_group_of_help_fits_a_screen(command, monkeypatch) -> None:
     commands = _parser()._subparsers._group_actions[0].choices  # type: ignore[union-attr]
     groups = commands[command].format_help().split("\n\n")
     assert max(group.count("\n") for group in groups) < 24
+    # a usage and a purpose, each on its own line
+    usage, purpose = groups[:2]
+    assert usage.startswith(f"usage: unmask {command} ")
+    assert purpose.endswith(".")
+    assert not {"\n", ";"} & set(usage + purpose)
 
 
 @pytest.mark.slow

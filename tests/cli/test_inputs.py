@@ -96,14 +96,11 @@ def test_a_table_is_not_a_text() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("fill --input texts.txt", "fill has no option '--input': give the file itself"),
         ("score --top-k 3", "score has no option '--top-k': unmask score --help lists its options"),
         ("fill --topk=3", "fill has no option '--topk': did you mean --top?"),
         ("score --output-file x", "did you mean --output?"),
         ("fill --methods mlm", "did you mean --method?"),
-        ("evaluate snli -o x --sketch", "estimates are the default; --exact turns them off"),
         ("report x --format csv", "did you mean --output-format?"),
-        ("score --format csv", "did you mean --input-format or --output-format?"),
         ("score --batch 3", "did you mean --batch-size?"),
         ("score --quite", "did you mean --quiet?"),
         ("merge a b c", "merge takes no further argument 'c'"),

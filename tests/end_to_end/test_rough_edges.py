@@ -74,9 +74,9 @@ def test_a_figure_that_is_not_drawn_is_told(
     distances: tuple[int, ...], why: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
-    list(draw(a_report(TOKENS, distances=distances), tmp_path, "png", say=say))
+    list(draw(a_report(TOKENS, distances=distances), tmp_path, say=say))
     lines = capsys.readouterr().err.splitlines()
-    figures = [path for path in tmp_path.iterdir() if path.suffix == ".png"]
+    figures = [path for path in tmp_path.iterdir() if path.suffix == ".svg"]
     assert len(figures) == (why is None)
     told = [line for line in lines if line.startswith("unmask: no figure of ")]
     assert [line.split("blanks, support ")[1] for line in told] == (

@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from unmask import __version__
 from unmask.cli import (
@@ -90,35 +90,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-# names that users guess, with the options that they mean, or advice
-_GUESSES: dict[str, str | tuple[str, ...]] = {
-    "format": ("--input-format", "--output-format"),
-    "resume": "the same command continues what was interrupted",
-    "skip-bad": "bad rows are skipped by default; --strict ends at the first",
-    "sketch": "estimates are the default; --exact turns them off",
-    **dict.fromkeys(("file", "input"), "give the file itself"),
-    **dict.fromkeys(
-        ("rule", "threshold", "passes", "together"), "unmask decode fills blanks step by step"
-    ),
-    **dict.fromkeys(("cuda", "gpu"), ("--device",)),
-    **dict.fromkeys(("fp16", "half"), ("--dtype",)),
-    **dict.fromkeys(("max-rows", "n", "num"), ("--limit", "--examples")),
-    **dict.fromkeys(("cost", "estimate"), ("--dry-run",)),
-}
-
-
 def _hint(command: str, unknown: str) -> str:
     """The thing to give in place of an argument that a command does not take."""
     if not unknown.startswith("-"):
         return f"{command} takes no further argument {quoted(unknown)}"
-    name, flags = unknown.partition("=")[0], [entry.flag for entry in declared(_COMMANDS[command])]
-    hint = _GUESSES.get(name.lstrip("-"), ())
-    if not isinstance(hint, str):
-        near = difflib.get_close_matches(name, flags, n=1)
-        meant = [flag for flag in hint if flag in flags] or near
-        listed = f"unmask {command} --help lists its options"
-        hint = f"did you mean {' or '.join(meant)}?" if meant else listed
+    name, entries = unknown.partition("=")[0], declared(_COMMANDS[command])
+    # without dashes, which would make all of them alike
+    flags = {entry.flag.lstrip("-"): entry.flag for entry in entries if not entry.is_positional}
+    near = difflib.get_close_matches(name.lstrip("-"), flags, n=1)
+    listed = f"unmask {command} --help lists its options"
+    hint = f"did you mean {flags[near[0]]}?" if near else listed
     return f"{command} has no option {quoted(name)}: {hint}"
+
+
+class _Help(argparse.HelpFormatter):
+    """Help in paragraphs, in which a command and its purpose stand on one line."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # argparse forgets that commands are indented
+        self._action_max_length = max(map(len, _COMMANDS)) + 4
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        return "\n\n".join(fill(part, width, indent) for part in text.split("\n\n"))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -133,17 +128,27 @@ def _parser(only: str | None = None) -> argparse.ArgumentParser:
     """The parser, with the options of every command or `only` of one: of the rest the summary."""
     parser = _Parser(
         prog="unmask",
-        description="Explicit joint distributions over several blanks, from masked LMs.",
+        description=(
+            "Joint probabilities of what fills several blanks of a text, from masked language "
+            "models such as BERT."
+        ),
+        epilog=f"unmask COMMAND --help lists its options.\n\nexample: {fill.FillCommand.EXAMPLE}",
+        formatter_class=_Help,
         allow_abbrev=False,
     )
+    parser.usage = "unmask COMMAND [OPTION ...]"
     parser.add_argument("--version", action="version", version=f"unmask {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        title="commands", dest="command", required=True, metavar="COMMAND", prog="unmask"
+    )
     for name, command in _COMMANDS.items():
+        purpose = command.SUMMARY
         subparser = commands.add_parser(
             name,
-            help=command.SUMMARY,
-            description=command.DESCRIPTION,
+            help=purpose,
+            description=f"{purpose[0].upper()}{purpose[1:]}.\n\n{command.DESCRIPTION}",
             epilog=f"example: {command.EXAMPLE}",
+            formatter_class=_Help,
             allow_abbrev=False,
         )
         if only in (None, name):

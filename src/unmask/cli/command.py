@@ -30,9 +30,9 @@ class Option:
     """An option or argument; its name, type and default are those of its field.
 
     `{default}` in the help is the default. Help lists it in its `group`, by default the `GROUP` of
-    the class that declares it. What is typed is one of
-    the `choices`, if there are any, in any case; with `commas` it is several values. It is a value
-    of the field `into`, if that is a mapping of options by name.
+    the class that declares it. What is typed is one of the `choices`, if there are any, in any
+    case; with `commas` it is several values. It is a value of the field `into`, if that is a
+    mapping of options by name.
     """
 
     help: str
@@ -131,7 +131,8 @@ def add_options(parser: argparse.ArgumentParser, entries: Iterable[Option]) -> N
         if entry.is_positional:
             many = "*" if is_optional else "+"
             keywords["nargs"] = many if entry.is_list else "?" if is_optional else None
-            usage.append(f"[{entry.metavar}]" if is_optional else str(entry.metavar))
+            place = f"{entry.metavar} ..." if entry.is_list else str(entry.metavar)
+            usage.append(f"[{place}]" if is_optional else place)
         elif not is_optional:
             keywords["required"] = True
             usage.insert(1, f"{entry.short or entry.flag} {entry.metavar or entry.name.upper()}")

@@ -21,12 +21,12 @@ class DecodeCommand(many.RowsCommand):
 
     SUMMARY = "fill many blanks of a text, several per forward pass"
     DESCRIPTION = (
-        "Fill the blanks of a text step by step and print the text. After every forward pass a "
-        "rule decides which blanks are filled at the same time. Write the model's mask token where "
-        "a token is missing ([MASK] for BERT, <mask> for RoBERTa), or name the words to blank with "
-        "--blank. Of a file, every row is a text: in its column text, and optionally blanks in "
-        "place of the option; other columns are kept. A row that cannot be filled has a reason. "
-        "unmask fill ranks fills by their joint probability instead."
+        "After every forward pass a rule decides which blanks are filled at the same time. Write "
+        "the model's mask token where a token is missing ([MASK] for BERT, <mask> for RoBERTa), or "
+        "name the words to blank with --blank. Prints the text. Of a file, every row is a text: in "
+        "its column text, and optionally blanks in place of the option; other columns are kept. A "
+        "row that cannot be filled has a reason. unmask fill ranks fills by their joint "
+        "probability instead."
     )
     EXAMPLE = 'unmask decode -m bert-base-cased "Two [MASK] are playing [MASK] on the [MASK]."'
 

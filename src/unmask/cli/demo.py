@@ -13,11 +13,11 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 class DemoCommand(options.TableOptions):
     """A page in the browser about one model."""
 
-    SUMMARY = "serve a web page that shows two separate guesses beside one joint"
+    SUMMARY = "serve a web page on what one joint adds to two guesses"
     DESCRIPTION = (
-        "Serve a web page for a model: write a text with two blanks, and see what fills them by "
-        "two separate guesses and by one joint, and how far to trust it. By default it listens on "
-        "this machine only, and it sends nothing anywhere. Ctrl+C stops it. Needs the extra demo."
+        "Write a text with two blanks into the page, and see what fills them by two separate "
+        "guesses and by one joint, and how far to trust it. By default it listens on this machine "
+        "only, and it sends nothing anywhere. Ctrl+C stops it. Needs the extra demo."
     )
     EXAMPLE = "unmask demo -m bert-base-cased --open"
 

@@ -27,11 +27,10 @@ class DependenceCommand(many.RowsCommand):
 
     SUMMARY = "map which words or residues of a text depend on each other"
     DESCRIPTION = (
-        "Map how strongly every two words of a text depend on each other in the model. "
-        "mutual-information (in bits): with both words masked, how far filling one moves the "
-        "distribution of the other. pmi (in nats): how much likelier each word is when the other "
-        "is known; the cheapest. jacobian (in nats): how far writing other tokens at one place "
-        "moves the log-probabilities at the other. head (in bits): mutual information as the "
+        "Measures: mutual-information (in bits): with both words masked, how far filling one moves "
+        "the distribution of the other. pmi (in nats): how much likelier each word is when the "
+        "other is known; the cheapest. jacobian (in nats): how far writing other tokens at one "
+        "place moves the log-probabilities at the other. head (in bits): mutual information as the "
         "model's dependence head predicts it (unmask head). If a text has mask tokens, the blanks "
         "are the places, and stay masked. --support amino-acids makes a text a sequence of "
         "residues, counted from 1. Prints the strongest pairs of one text; of files, all pairs are "

@@ -45,12 +45,11 @@ class FillCommand(many.RowsCommand, options.TableOptions, _Methods, options.Esti
 
     SUMMARY = "rank what fills the blanks of a text together"
     DESCRIPTION = (
-        "Rank what fills the blanks of a text together. Write the model's mask token where a token "
-        "is missing ([MASK] for BERT, <mask> for RoBERTa), or name the words to blank with --blank."
-        " Several methods share forward passes and are shown side by side. Of a file, every row is "
-        "a text: in its column text, and optionally targets, piece_prior, blanks, support and "
-        "method in place of the options; other columns are kept. A row that cannot be answered has "
-        "a reason."
+        "Write the model's mask token where a token is missing ([MASK] for BERT, <mask> for "
+        "RoBERTa), or name the words to blank with --blank. Several methods share forward passes "
+        "and are shown side by side. Of a file, every row is a text: in its column text, and "
+        "optionally targets, piece_prior, blanks, support and method in place of the options; "
+        "other columns are kept. A row that cannot be answered has a reason."
     )
     EXAMPLE = (
         'unmask fill -m bert-base-cased "The [MASK] [MASK] at the casino." --method log-pool,mlm'
@@ -120,15 +119,13 @@ class FillCommand(many.RowsCommand, options.TableOptions, _Methods, options.Esti
         return 0
 
     def _fill_tokens(self, lm: "LanguageModel", cloze: "Cloze", kind: "FillKind") -> None:
-        from unmask.tables.proposals import resolved
-
         support, blanks = kind.support, len(cloze.positions)
         if self.figure is not None and blanks > 2:
             raise UnmaskError(
                 f"--figure shows one or two blanks, and this text has {blanks}; leave it out"
             )
         request: Any = {
-            "methods": self._methods(blanks, resolved(support, blanks, lm.model.vocabulary_size)),
+            "methods": kind.names(lm, cloze),
             "support": support,
             "settings": kind.settings,
             "options": {name: values for name, values in kind.how.items() if values},
@@ -171,7 +168,7 @@ class FillCommand(many.RowsCommand, options.TableOptions, _Methods, options.Esti
         print(line, file=sys.stdout if self.dry_run else sys.stderr)
 
     def _fill_words(self, lm: "LanguageModel", cloze: "Cloze", kind: "FillKind") -> None:
-        methods = options.methods(self.method or ("orders",))
+        methods = kind.names(lm, cloze)
         if self.dry_run:
             print(f"{', '.join(methods)}: the cost of words is not known before they are ranked")
             return
@@ -195,13 +192,6 @@ class FillCommand(many.RowsCommand, options.TableOptions, _Methods, options.Esti
             raise SupportError(
                 "--piece-prior ranks words of different numbers of pieces: --targets"
             )
-
-    def _methods(self, blanks: int, support: object) -> list[str]:
-        """The constructions of so many blanks; `all` are those that can be computed."""
-        from unmask.queries.joints import default_method, default_methods
-
-        every = default_methods(blanks, support)
-        return options.methods(self.method or (default_method(blanks, support),), every)
 
 
 def _words(text: str) -> list[str]:

@@ -17,10 +17,10 @@ class MergeCommand:
 
     SUMMARY = "make one file of a folder of parts"
     DESCRIPTION = (
-        "Write the rows of a folder of parts, made by score, fill, pairs, dependence, "
-        "consistency or evaluate, into one file, in the order of the input. The folder stays as it "
-        "is. If parts are missing, because the job is still running or was interrupted, the others "
-        "are merged and the exit code is 1."
+        "Such folders are made by score, fill, pairs, dependence, consistency and evaluate. Rows "
+        "come in the order of the input, and the folder stays as it is. If parts are missing, "
+        "because the job is still running or was interrupted, the others are merged and the exit "
+        "code is 1."
     )
     EXAMPLE = "unmask merge scores/ scores.csv"
 

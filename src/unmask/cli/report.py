@@ -24,9 +24,9 @@ class ReportCommand:
 
     SUMMARY = "make tables and figures from evaluations"
     DESCRIPTION = (
-        "Make tables from the folders that unmask evaluate wrote: the paper's four metrics for "
-        "every construction, with bootstrap intervals over sentences, and paired differences. The "
-        "paper's own numbers are shown where model and corpus match."
+        "Tables have the paper's four metrics for every construction, with bootstrap intervals "
+        "over sentences, and paired differences. The paper's own numbers are shown where model and "
+        "corpus match."
     )
     EXAMPLE = "unmask report runs/snli runs/xsum --output-format markdown -o results.md"
 
@@ -54,10 +54,8 @@ class ReportCommand:
     )
     seed: int = options.SEED()
     figures: str | None = option(
-        "also draw differences from the baseline by distance, with the numbers as CSV", "FOLDER"
-    )
-    figure_format: str = option(
-        "svg, png or pdf (default: {default})", default="svg", choices=("svg", "png", "pdf")
+        "also draw differences from the baseline by distance, as SVG, with the numbers as CSV",
+        "FOLDER",
     )
     copy_to: str | None = option(
         "also copy a single RUN into this folder, to publish it: with ids but no text", "FOLDER"
@@ -90,7 +88,7 @@ class ReportCommand:
                 raise UnmaskError(f"--copy-to copies one run, not {len(result.runs)}; give one RUN")
             copy_run(result.runs[0], self.copy_to)
         if self.figures is not None:
-            for path in draw(result, Path(self.figures), self.figure_format, say=options.say):
+            for path in draw(result, Path(self.figures), say=options.say):
                 options.say_written(str(path))
         return 0
 

@@ -31,15 +31,15 @@ class ScoreCommand(many.RowsCommand):
 
     SUMMARY = "score whole texts, their words, or minimal pairs"
     DESCRIPTION = (
-        "Score every text of INPUT, or compare the two texts of every pair. Methods: pll "
-        "(pseudo-log-likelihood), pll-word-l2r (the same, with the rest of a word masked too), "
-        "unmasking (a log-probability, of the text among all with equally many tokens), elbo (its "
-        "mean over all orders of the tokens, estimated from random masks), and for pairs hcb-path "
-        "(the log-ratio of the two, along the tokens that differ). All columns of the input are "
-        "kept in the output. In CSV and TSV, control characters are escaped, and a text that a "
-        r"spreadsheet would read as a formula stands behind '\; JSON lines and Parquet hold texts "
-        "unchanged. Texts that cannot be scored and pairs that cannot be compared have a reason "
-        "instead of a number. The exit code is 2 on bad input, and if there is not a single number."
+        "Methods: pll (pseudo-log-likelihood), pll-word-l2r (the same, with the rest of a word "
+        "masked too), unmasking (a log-probability, of the text among all with equally many "
+        "tokens), elbo (its mean over all orders of the tokens, estimated from random masks), and "
+        "for pairs hcb-path (the log-ratio of the two, along the tokens that differ). All columns "
+        "of the input are kept in the output. In CSV and TSV, control characters are escaped, and "
+        "a text that a spreadsheet would read as a formula stands behind '\\; JSON lines and "
+        "Parquet hold texts unchanged. Texts that cannot be scored and pairs that cannot be "
+        "compared have a reason instead of a number. The exit code is 2 on bad input, and if there "
+        "is not a single number."
     )
     EXAMPLE = 'unmask score "The cats sleep." -m bert-base-cased'
 

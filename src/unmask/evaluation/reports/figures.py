@@ -48,7 +48,6 @@ _LONGEST_NAME = 100
 def draw(
     report: Report,
     folder: Path,
-    format: str = "svg",
     *,
     name: str = "distance",
     axis_label: str = "tokens between the blanks",
@@ -74,7 +73,7 @@ def draw(
         # one bin is one point, which the table shows
         if len(ends) > 1:
             plain = file_name(group, told_apart=name_counts[file_name(group)] > 1)
-            path = folder / f"{name}-{plain}.{format}"
+            path = folder / f"{name}-{plain}.svg"
             save_figure(distance_figure(members, title=title, axis_label=axis_label), path)
             yield path
         else:

@@ -172,11 +172,7 @@ def report_table(
     terms = [term for text, term in TERMS.items() if text in used]
     if any(group.support not in TERMS for group in groups):
         terms.append(CANDIDATES)
-    # a pair, so that no model without a vocabulary is taken for the name of one
-    by_model = vocabularies or {}
-    distinct = {
-        (group.model in by_model, by_model.get(group.model, group.model)) for group in groups
-    }
+    distinct = {(vocabularies or {}).get(group.model, group.model) for group in groups}
     is_sketched = any(group.support == SKETCHED_VOCABULARY for group in groups)
     holds = {
         INTERVALS: True,
