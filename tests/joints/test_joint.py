@@ -165,7 +165,7 @@ def test_repr_ranks_small_joints_and_spares_large_ones() -> None:
         (lambda j: j.conditional(0, given={}), "use marginal"),
         (lambda j: j.conditional(0, given={7: "x1"}), "no blank 7"),
         (lambda j: j.top(0), "from 1, not 0"),
-        (lambda j: j.sample(-1), "from 0, not -1"),
+        (lambda j: j.sample(-1), "from 0 to 10,000,000, not -1"),
     ],
 )
 def test_bad_questions_are_refused_in_one_sentence(ask: object, says: str) -> None:

@@ -115,7 +115,7 @@ def test_samples_are_seeded_and_ask_for_what_they_drew(monkeypatch: pytest.Monke
     assert len(asked) <= 3 * 4
     assert first == joint.sample(4, seed=3)
     assert joint.sample(0) == []
-    with pytest.raises(unmask.errors.SupportError, match="from 0, not -1"):
+    with pytest.raises(unmask.errors.SupportError, match="from 0 to 10,000,000, not -1"):
         joint.sample(-1)
 
 
