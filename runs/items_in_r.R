@@ -46,8 +46,8 @@ status <- system2(
 )
 if (status != 0) stop("unmask pairs ended with ", status)
 
-# empty cells are missing values, in columns of words too
-scores <- read.csv(scored, na.strings = "")
+# empty cells are missing values, in columns of words too; R itself writes them as NA
+scores <- read.csv(scored, na.strings = c("", "NA"))
 print(table(reason = scores$reason, useNA = "always"))
 scores <- subset(scores, is.na(reason))
 scores$condition <- factor(scores$condition, levels = c("exchanged", "found"))

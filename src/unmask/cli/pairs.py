@@ -20,12 +20,12 @@ class PairsCommand(many.RowsCommand, options.TableOptions, options.Estimation):
 
     SUMMARY = "score two words in the two blanks of every item of a table"
     DESCRIPTION = (
-        "Scores are log p(w1, w2), p(w1 | w2), p(w2 | w1) and PMI, as natural logarithms. An item "
-        "has the two words and a text: either with two mask tokens, or a complete text that "
-        "contains both words once. The default method, orders, takes 3 forward passes per item "
-        "with single-token words, and mlm takes 1, both with words of any number of pieces; "
-        "log-pool takes hundreds, only words with one piece, and adds J and standard errors. Items "
-        "that cannot be scored have a reason instead of numbers."
+        "Scores are log p(w1, w2), p(w1 | w2), p(w2 | w1) and their association, as natural "
+        "logarithms. An item has the two words and a text: either with two mask tokens, or a "
+        "complete text that contains both words once. The default method, orders, takes 3 forward "
+        "passes per item with single-token words, and mlm takes 1, both with words of any number "
+        "of pieces; log-pool takes hundreds, only words with one piece, and adds PMI, J and "
+        "standard errors. Items that cannot be scored have a reason instead of numbers."
     )
     EXAMPLE = "unmask pairs items.csv -m bert-base-cased -o scores.csv"
 
