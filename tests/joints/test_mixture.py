@@ -11,19 +11,15 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask.tables.conditional import ConditionalTable
-from unmask.tables.elicited import ElicitedSource
 
 
-class CountingSource(ElicitedSource):
-    """A source that counts contexts, and whose whole tables may not be asked for."""
+class CountingTables(unmask.PairTables):
+    """Tables that count contexts, and that may not be read whole."""
 
     def __init__(self, example: Example) -> None:
         self.inner = example.tables()
-        self.supports, self.asked = self.inner.supports, []
-
-    def all_masked(self) -> list[tuple[Tensor, float]]:
-        masked = self.inner.masked
-        return [(masked.log_a, 1.0), (masked.log_b, 1.0)]
+        super().__init__(self.inner.supports)
+        self.masked, self.asked = self.inner.masked, []
 
     def table(self, outcome: int) -> ConditionalTable:
         raise AssertionError(f"the table of blank {outcome} was asked for")
@@ -39,10 +35,9 @@ class CountingSource(ElicitedSource):
 
 def lazy(example: Example, monkeypatch: pytest.MonkeyPatch) -> tuple[unmask.PairTables, list]:
     """Tables that have to be asked for context by context."""
-    source = CountingSource(example)
-    tables = unmask.PairTables(source)
+    tables = CountingTables(example)
     monkeypatch.setattr(tables, "holds_all", lambda: False)
-    return tables, source.asked
+    return tables, tables.asked
 
 
 def peaked(rows: int, columns: int, seed: int) -> Example:

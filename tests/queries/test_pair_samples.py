@@ -14,7 +14,7 @@ from toy_lm import ToyMaskedLM, toy_joint
 import unmask
 from unmask.joints.lazy_pair import LazyPair
 from unmask.model.row_reader import RowReader
-from unmask.tables.elicited import ElicitedSource
+from unmask.tables.blank_reader import BlankReader
 
 FAILURE_RATE = 1e-3
 DRAWS = 2000
@@ -37,9 +37,7 @@ def p_value(cells: list[tuple[int, int]], joint: NDArray[np.float64]) -> float:
 def tables_of(model: ToyMaskedLM) -> unmask.PairTables:
     axis = unmask.Support.of(f"t{i}" for i in range(model.vocabulary_size))
     cloze = unmask.Cloze("toy", (model.mask_id,) * 2, (0, 1))
-    return unmask.PairTables(
-        ElicitedSource(RowReader(model, unmask.Settings()), cloze, (axis, axis))
-    )
+    return unmask.PairTables(BlankReader(RowReader(model, unmask.Settings()), cloze, (axis, axis)))
 
 
 def table_of(joint: unmask.Joint) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from unmask.errors import MemoryLimitError, NumericsError
 from unmask.model.batch_size import rows_per_batch, seconds_per_row
 from unmask.model.row_reader import RowReader
 from unmask.tables.blank_reader import BlankReader
-from unmask.tables.elicited import ElicitedSource
+from unmask.tables.pair_tables import PairTables
 
 WHOLE = Support.of(f"t{i}" for i in range(VOCABULARY))
 A = Support(torch.tensor([4, 0, 9]), ["t4", "t0", "t9"])
@@ -20,10 +20,10 @@ B = Support(torch.tensor([10, 3, 8, 6, 1]), ["t10", "t3", "t8", "t6", "t1"])
 
 
 def source(model: RememberingLM, supports=(WHOLE, WHOLE), cloze=CLOZE, **settings):
-    return ElicitedSource(RowReader(model, Settings(**settings)), cloze, supports)
+    return PairTables(BlankReader(RowReader(model, Settings(**settings)), cloze, supports))
 
 
-def both(of: ElicitedSource) -> tuple[Tensor, Tensor]:
+def both(of: PairTables) -> tuple[Tensor, Tensor]:
     return of.table(0).log_prob(EVERY), of.table(1).log_prob(EVERY)
 
 
@@ -57,12 +57,13 @@ def test_a_row_is_the_cloze_with_one_token_changed(positions: tuple[int, int]):
         "length": 6,
         "batch_size": 100,
         "tables_because": "a cell is computed from 3 numbers sooner than it is read",
+        "tables": "factored",
     }
 
 
 def test_the_doubly_masked_distributions_take_one_row():
     model = RememberingLM()
-    source(model, (A, B)).all_masked()
+    source(model, (A, B)).masked  # noqa: B018
     assert model.asked == [([list(CLOZE.ids)], [2, 4])]
 
 
@@ -163,7 +164,7 @@ def test_out_of_memory_halves_the_batch_and_changes_nothing(error: BaseException
     found = elicited.table(0).log_prob(EVERY)
     # 8 and 4 fail; nothing is asked twice that was answered
     assert model.batch_sizes == [8, 4, 2, 2, 2, 2, 2, 2]
-    assert elicited.forward_passes == VOCABULARY
+    assert elicited.diagnostics()["forward_passes"] == VOCABULARY
     expected = source(RememberingLM()).table(0).log_prob(EVERY)
     torch.testing.assert_close(found, expected, atol=0, rtol=0)
 
@@ -234,7 +235,7 @@ def test_a_table_with_a_number_that_is_not_finite_is_refused(value: float, token
 def test_single_rows_with_a_number_that_is_not_finite_are_refused(value: float):
     model = spoilt(value, token=MASK)
     with pytest.raises(NumericsError, match="not finite"):
-        source(model).all_masked()
+        source(model).masked  # noqa: B018
     with pytest.raises(NumericsError, match="not finite"):
         source(model).log_rows(([MASK], ()))
     one = BlankReader(RowReader(model, Settings()), Cloze("", CLOZE.ids, (4,)), [WHOLE])

@@ -21,7 +21,7 @@ from unmask.queries.joints import (
     default_methods,
 )
 from unmask.settings import Settings, Sketch
-from unmask.tables.elicited import ElicitedSource
+from unmask.tables.blank_reader import BlankReader
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import AUTO, choose_axes, resolved
 from unmask.text.candidates import Candidates, choose, whole_vocabulary
@@ -107,13 +107,9 @@ class JointModel(Guessable):
         """
         # tokenizers that know no limit say so with an absurdly large number
         tokenizer_limit = getattr(self.tokenizer, "model_max_length", None)
-        limits = [
-            self.model.max_length,
-            tokenizer_limit
-            if isinstance(tokenizer_limit, int) and tokenizer_limit < 10**6
-            else None,
-        ]
-        return min((limit for limit in limits if limit), default=None)
+        if not isinstance(tokenizer_limit, int) or tokenizer_limit >= 10**6:
+            tokenizer_limit = None
+        return min(filter(None, [self.model.max_length, tokenizer_limit]), default=None)
 
     def joint(
         self,
@@ -236,7 +232,7 @@ class JointModel(Guessable):
         axes = choose_axes(self.model, self._vocabulary, cloze, support, run_settings)
         reader = RowReader(self.model, run_settings, forward_passes=axes.forward_passes)
         facts = {**self._provenance(cloze), **axes.diagnostics}
-        return PairTables(ElicitedSource(reader, cloze, axes.supports, facts), run_settings)
+        return PairTables(BlankReader(reader, cloze, axes.supports, facts))
 
     def _request(
         self,

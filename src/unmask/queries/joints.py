@@ -35,7 +35,6 @@ from unmask.settings import Settings, Sketch
 from unmask.tables.beams import growing_rows
 from unmask.tables.blank_reader import BlankReader
 from unmask.tables.candidate_tables import CandidateTables
-from unmask.tables.elicited import ElicitedSource
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import (
     affordable_size,
@@ -150,7 +149,7 @@ def build_joints(request: JointRequest, model: MaskedLM, whole: Support) -> dict
     if request.blanks > 2:
         tables = CandidateTables(reader, cloze, supports, facts)
     else:
-        tables = PairTables(ElicitedSource(reader, cloze, supports, facts), settings)
+        tables = PairTables(BlankReader(reader, cloze, supports, facts))
         if isinstance(request.support, Sketch):
             return sketched_joints(methods, tables, request.support)
     reader.after_first_batch = partial(_announce, request, model, supports)

@@ -1,9 +1,10 @@
 """Both conditional tables of a pair of blanks, `[a, b]`: rows are the token at the first blank.
 
-Constructions read parts (one table, one row, the doubly masked distributions) and a source
-supplies them, so that nothing runs that is not used. Knows nothing of models.
+Constructions read parts (one table, one row, the doubly masked distributions), and each is
+elicited when it is first read, one row of ids per context: nothing runs that is not used.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,22 +12,25 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.errors import UnmaskError
+from unmask.errors import MemoryLimitError, UnmaskError
 from unmask.lazy import computed_once
 from unmask.logspace import row_blocks
-from unmask.printable import quoted
+from unmask.model.devices import for_float64
+from unmask.model.output_layer import OutputEmbedding
+from unmask.printable import quoted, readable_bytes
 from unmask.settings import DEFAULT_MEMORY_LIMIT, Settings
-from unmask.tables.conditional import ConditionalTable, DenseLogits, Logits
-from unmask.tables.contexts import MASKED, Contexts
-from unmask.tables.elicited import ElicitedSource
+from unmask.tables.blank_reader import BlankReader
+from unmask.tables.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
+from unmask.tables.contexts import EMPTY, MASKED, Contexts
 from unmask.tables.law import Law
 from unmask.tables.marginals import MaskedMarginals
 from unmask.tables.protocol import EVERY_ROW, Tables
+from unmask.tables.storage import Storage, choose_storage
 from unmask.text.support import Support
 
 
 class PairTables(Tables):
-    """Both conditional tables of a pair of blanks, read from a source as they are needed.
+    """Both conditional tables of a pair of blanks, elicited as they are needed.
 
     Examples:
         >>> lm.tables("Two [MASK] are [MASK].", support=20).shape
@@ -34,15 +38,19 @@ class PairTables(Tables):
     """
 
     def __init__(
-        self, source: ElicitedSource | Sequence[Support], settings: Settings | None = None
+        self, source: BlankReader | Sequence[Support], settings: Settings | None = None
     ) -> None:
-        """Tables to be read from a source; with supports in its place, tables yet to be given."""
-        self.source = None if isinstance(source, Sequence) else source
-        first, second = source if isinstance(source, Sequence) else source.supports
+        """Tables of what reads both blanks; with supports in its place, tables yet to be given."""
+        self.source = source if isinstance(source, BlankReader) else None
+        first, second = source.supports if isinstance(source, BlankReader) else source
         self.supports: tuple[Support, Support] = first, second
         # rows and columns
         self.shape = len(first), len(second)
-        self.settings = Settings.of(settings)
+        if settings is None:
+            settings = Settings() if self.source is None else self.source.reader.settings
+        self.settings = settings
+        self._storage: Storage | None = None
+        self._read_contexts = False
         # the last rows that were read, by the blank that is read
         self._last: tuple[slice | None, dict[int, Tensor]] = (None, {})
         self._elicited: dict[int, ConditionalTable] = {}
@@ -102,12 +110,12 @@ class PairTables(Tables):
     @property
     def a_given_b(self) -> ConditionalTable:
         """The table q(a | b): columns sum to one."""
-        return self._table(0)
+        return self.table(0)
 
     @property
     def b_given_a(self) -> ConditionalTable:
         """The table q(b | a): rows sum to one."""
-        return self._table(1)
+        return self.table(1)
 
     @computed_once
     def masked(self) -> MaskedMarginals:
@@ -135,7 +143,7 @@ class PairTables(Tables):
     def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
         """Run the model for the whole tables of some blanks, and with both blanks masked."""
         for outcome in whole:
-            self._table(outcome)
+            self.table(outcome)
         if masked and self.has_masked():
             self.masked  # noqa: B018
 
@@ -149,16 +157,16 @@ class PairTables(Tables):
         if last[0] != rows:
             last = self._last = (rows, {})
         if outcome not in last[1]:
-            last[1][outcome] = self._table(outcome).log_prob(rows)
+            last[1][outcome] = self.table(outcome).log_prob(rows)
         return last[1][outcome]
 
     def log_prob_of(self, outcome: int, place: int) -> Float[Tensor, "_ _"]:
         """The same for one token of the blank, in every context."""
-        return _laid(self._table(outcome).log_prob_of(place), 1 - outcome)
+        return _laid(self.table(outcome).log_prob_of(place), 1 - outcome)
 
     def log_normalizer(self, outcome: int) -> Float[Tensor, "_ _"]:
         """The normaliser that was taken from the model's logits in each context."""
-        return _laid(self._table(outcome).log_normalizer, 1 - outcome)
+        return _laid(self.table(outcome).log_normalizer, 1 - outcome)
 
     def log_given(self, contexts: Contexts, outcome: int) -> Float[Tensor, "_ _"]:
         """log q(x_t | one token of the other blank), or with that masked too."""
@@ -174,11 +182,53 @@ class PairTables(Tables):
         """log m_t: the model's distribution of a blank with both masked."""
         return _laid((self.masked.log_a, self.masked.log_b)[outcome], outcome)
 
-    def _table(self, outcome: int) -> ConditionalTable:
+    def table(self, outcome: int) -> ConditionalTable:
+        """q(a | b) or q(b | a), elicited now if it is not there."""
         if outcome not in self._elicited:
             assert self.source is not None
-            self._elicited[outcome] = self.source.table(outcome)
+            self._elicited[outcome] = self._elicit(outcome, self.source)
         return self._elicited[outcome]
+
+    def _elicit(self, outcome: int, source: BlankReader) -> ConditionalTable:
+        """One blank read under every token of the other."""
+        contexts, embedding = self.supports[1 - outcome].ids, source.model.output_embedding
+        device, outcomes, width = for_float64(source.model.device), None, None
+        if embedding is None:
+            if (needed := 8 * math.prod(self.shape)) > self.memory_limit:
+                raise MemoryLimitError(
+                    f"this model's tables must be kept dense, {readable_bytes(needed)}, "
+                    f"above the limit of {readable_bytes(self.memory_limit)}; "
+                    "raise the memory limit or give a smaller support"
+                )
+            values = torch.empty(self.shape, device=device)
+            by_context = values.T if outcome == 0 else values
+            outcomes = self.supports[outcome].ids.to(source.model.device)
+        else:
+            width = embedding.weight.shape[1]
+            by_context = torch.empty(len(contexts), width, device=device)
+
+        def keep(batch: slice, readouts: Tensor) -> None:
+            read = readouts[:, 0]
+            by_context[batch] = read if outcomes is None else read[:, outcomes]
+
+        # half the memory of what the model reads: as many rows as there are tokens
+        ids, positions = source.cloze.ids, source.cloze.positions
+        rows = torch.tensor([ids], dtype=torch.int32).repeat(len(contexts), 1)
+        rows[:, positions[1 - outcome]] = contexts.int()
+
+        self._read_contexts = True
+        what = f"blank {outcome} given blank {1 - outcome}"
+        source.reader.each_batch(rows, [positions[outcome]], keep, what=what)
+        logits: Logits
+        if embedding is None:
+            logits = DenseLogits(values)
+        else:
+            support = self.supports[outcome]
+            ids_read = None if support.is_whole(source.model.vocabulary_size) else support.ids
+            logits = _factored(outcome, by_context, embedding, ids_read)
+        self._storage = choose_storage(self.shape, width=width, settings=self.settings)
+        stored = logits.dense() if self._storage.dense else logits
+        return ConditionalTable.from_logits(stored, given="b" if outcome == 0 else "a")
 
     def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
         """log q(a | b) for some b, one row each; as many forward passes without the table."""
@@ -189,12 +239,26 @@ class PairTables(Tables):
         return self.log_rows(((), contexts))[1]
 
     def log_rows(self, contexts: Sequence[Sequence[int]]) -> list[Float[Tensor, "contexts size"]]:
-        """Both at once, by the blank that is read."""
-        rows = [torch.empty(0, size, dtype=torch.float64) for size in self.shape]
+        """Both at once, by the blank that is read; all that run are in the same batches."""
         unread = [() if t in self._elicited else places for t, places in enumerate(contexts)]
+        device = (
+            torch.device("cpu") if self.source is None else for_float64(self.source.model.device)
+        )
+        rows = [
+            torch.empty(len(tokens), size, dtype=torch.float64, device=device)
+            for tokens, size in zip(unread, self.shape, strict=True)
+        ]
+
+        def use(which: Tensor, blank: int, log_probs: Tensor) -> None:
+            rows[blank][which - blank * len(unread[0])] = log_probs
+
         if any(unread):
             assert self.source is not None
-            rows = self.source.log_rows(unread)
+            places = torch.full((sum(map(len, unread)), 2), EMPTY)
+            places[: len(unread[0]), 1] = torch.tensor(unread[0], dtype=torch.long)
+            places[len(unread[0]) :, 0] = torch.tensor(unread[1], dtype=torch.long)
+            self._read_contexts = True
+            self.source.read(places, use, what="some contexts of both blanks")
         for t, table in self._elicited.items():
             if contexts[t]:
                 rows[t] = torch.stack([table.log_prob_at(context) for context in contexts[t]])
@@ -213,16 +277,37 @@ class PairTables(Tables):
         return row_blocks(*self.shape)
 
     def diagnostics(self) -> dict[str, object]:
-        """Facts of how the tables are stored and what they have cost."""
+        """Facts of the model and the text, of how tables are stored, and of what they have cost.
+
+        With the same `batch_size`, device and threads the same run gives the same bits.
+        """
         table = self._elicited.get(0) or self._elicited.get(1)
         masked = self.__dict__.get("masked")
         facts = {} if self.source is None else self.source.diagnostics()
-        storage = "dense" if table and isinstance(table.logits, DenseLogits) else "factored"
-        return {
-            **facts,
-            **({"tables": storage} if table else {}),
-            **({"captured_mass": list(masked.captured)} if masked else {}),
-        }
+        if self.source is not None and self._read_contexts and self.source.reader.batch_size:
+            facts["batch_size"] = self.source.reader.batch_size
+        if self._storage is not None:
+            facts["tables_because"] = self._storage.why
+        if table is not None:
+            facts["tables"] = "dense" if isinstance(table.logits, DenseLogits) else "factored"
+        if masked is not None:
+            facts["captured_mass"] = list(masked.captured)
+        return facts
+
+
+def _factored(
+    outcome: int, readouts: Tensor, layer: OutputEmbedding, ids: Tensor | None
+) -> FactoredLogits:
+    """Readouts by context, and the weights of the outcomes with these ids; None is all of them."""
+    weight, bias = layer.weight, layer.bias
+    if ids is not None:
+        ids = ids.to(weight.device)
+        weight, bias = weight[ids], None if bias is None else bias[ids]
+    weight = weight.to(readouts.device)
+    bias = None if bias is None else bias.to(readouts.device)
+    if outcome == 0:
+        return FactoredLogits(weight, readouts, bias_a=bias)
+    return FactoredLogits(readouts, weight, bias_b=bias)
 
 
 def _laid(vector: Float[Tensor, " size"], axis: int) -> Float[Tensor, "_ _"]:

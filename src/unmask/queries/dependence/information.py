@@ -71,19 +71,13 @@ def by_information(
         at = torch.tensor(places)
         maps[number][:, at[:, None], at] = torch.stack([values, variances])
         passes[number] += rows
-    return [
-        _averaged(question, options, numbers, rows)
-        for question, numbers, rows in zip(questions, maps, passes, strict=True)
-    ]
-
-
-def _averaged(
-    question: MapQuestion, options: MapOptions, numbers: Tensor, passes: int
-) -> DependenceMap:
-    """Both directions averaged, in bits, of pairs that are near enough."""
-    bits, (values, variances) = 2 * math.log(2), options.within(question, numbers)
-    errors = None if options.is_exact(question) else (variances + variances.T).sqrt() / bits
-    return options.map_of(question, (values + values.T) / bits, passes, errors)
+    results = []
+    for question, numbers, rows in zip(questions, maps, passes, strict=True):
+        # both directions averaged, in bits
+        bits, (values, variances) = 2 * math.log(2), options.within(question, numbers)
+        errors = None if options.is_exact(question) else (variances + variances.T).sqrt() / bits
+        results.append(options.map_of(question, (values + values.T) / bits, rows, errors))
+    return results
 
 
 class _Fills(NamedTuple):
