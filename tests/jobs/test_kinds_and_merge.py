@@ -14,6 +14,7 @@ from tiny_tokenizers import save_bert
 from unmask import cli
 from unmask.cli import many
 from unmask.jobs import running
+from unmask.jobs.worker import Worker
 from unmask.records.files import open_input
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -215,3 +216,15 @@ def test_hostile_inputs_stop_nothing(model, tmp_path, capsys) -> None:
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part*")}
     assert run(*given) == 1
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part*")} == before
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"sentence": ["a"]}, "the data set has no column 'text'"),
+        ({"text": ["a"], "score": [1]}, "the input has a column 'score', and so has the output"),
+    ],
+)
+def test_a_worker_refuses_a_table_whose_rows_would_be_lost(model, columns, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Worker(model)(pa.table(columns))

@@ -56,6 +56,9 @@ class Worker:
         for name in required:
             if name not in table.column_names:
                 raise ValueError(f"the data set has no column {name!r}")
+        # rows without numbers would hide it until the end of a pipeline
+        if why := clash(table.column_names, self.kind):
+            raise ValueError(why)
         batch = RowBatch.of_table(table, (*required, *optional), [None] * table.num_rows)
         return self.answers(batch, self.items(batch))[0]
 
