@@ -107,7 +107,7 @@ def test_a_failed_example_is_recorded_tried_again_and_counted(
     assert "1 failed: run again to try them again" in err
     failed = [row for row in read_run(tmp_path / "run").rows if row.failed]
     assert [row.reason for row in failed] == ["RuntimeError: no luck \\x1b[31m"] * 2
-    for table in ("results", "differences", "distance"):
+    for table in ("results", "differences", "distance-differences"):
         said = report(tmp_path / "run", "--table", table)
         assert "1 examples failed, 1 of them with: RuntimeError" in said
     code, _, _ = run(tmp_path / "run", *arguments)

@@ -83,5 +83,5 @@ def test_one_module_names_a_gpu() -> None:
         for path in PACKAGE.rglob("*.py")
         if re.search(r"cuda\b|\bmps\b", path.read_text(encoding="utf-8"))
     ]
-    # the help of --device lists examples, and --cuda is answered with --device
-    assert sorted(naming) == ["cli/__init__.py", "cli/options.py", "model/devices.py"]
+    # the help of --device lists examples
+    assert sorted(naming) == ["cli/options.py", "model/devices.py"]
