@@ -18,12 +18,11 @@ from one_line import in_one_line
 from table1_here_report import all_less, less, settings
 
 from unmask.errors import UnmaskError
-from unmask.evaluation.reports.tables import FEWEST
 from unmask.evaluation.rows import ResultRow
 from unmask.evaluation.run import EvaluationRun, read_run
 from unmask.joints.agreement import Agreement
 from unmask.markup import markdown
-from unmask.resampling import DEFAULT, Estimate, means
+from unmask.resampling import DEFAULT, FEWEST, Estimate, means
 
 # forward passes over a vocabulary of V: of those near the best, and of the others
 PASSES = {

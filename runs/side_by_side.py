@@ -37,10 +37,9 @@ from unmask.constructions import DEFAULT_METHOD
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.paper import TABLE
 from unmask.evaluation.reports.summary import summarise
-from unmask.evaluation.reports.tables import FEWEST
 from unmask.evaluation.rows import Group, ResultRow
 from unmask.evaluation.run import read_run
-from unmask.resampling import Resampling
+from unmask.resampling import FEWEST, Resampling
 
 SKETCHED_DEV = "snli-dev-sketched"
 # of differences that no float32 table resolves

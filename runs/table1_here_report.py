@@ -25,13 +25,10 @@ from unmask.evaluation.reports.figures import between, file_name
 from unmask.evaluation.reports.paper import TABLE
 from unmask.evaluation.reports.reporting import report
 from unmask.evaluation.reports.summary import Summary, by_setting, differences
-from unmask.evaluation.reports.tables import (
-    FEWEST,
-    shown_setting,
-)
+from unmask.evaluation.reports.tables import shown_setting
 from unmask.evaluation.rows import Group, ResultRow, grouped, measured
 from unmask.evaluation.run import EvaluationRun, read_run
-from unmask.resampling import DEFAULT, Estimate
+from unmask.resampling import DEFAULT, FEWEST, Estimate
 
 # the figure of the page: its folder, its kind, and its corpora
 SHOWN = ("table1-caption-bert", "distance", ("SNLI test",))

@@ -16,7 +16,7 @@ import marked_page
 from side_by_side import Setting, read
 from table1_here_report import CLAIMS, NAMES, Claim, in_the_paper, less
 
-from unmask.evaluation.reports.tables import FEWEST
+from unmask.resampling import FEWEST
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 PAGE = RESULTS / "replication.md"

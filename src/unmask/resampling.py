@@ -30,6 +30,9 @@ PERCENTILES = (2.5, 97.5)
 _CELLS = 2**22
 # how many standard errors such an interval reaches to each side of a normal mean
 _NORMAL = 1.96
+# of fewer examples an interval is too narrow to mark what it excludes: of 5 normal ones it misses
+# the mean in 15% of cases, of 10 in 10%, of 20 in 7%, where 5% were promised
+FEWEST = 20
 
 
 @dataclass(frozen=True, kw_only=True)

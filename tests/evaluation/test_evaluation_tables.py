@@ -19,12 +19,11 @@ from unmask.evaluation.reports.summary import (
     summarise,
 )
 from unmask.evaluation.reports.tables import (
-    FEWEST,
     ReportTable,
     report_table,
 )
 from unmask.evaluation.rows import ResultRow
-from unmask.resampling import Resampling
+from unmask.resampling import FEWEST, Resampling
 
 QUICK = Resampling(resamples=200)
 RENDERERS = [text, markdown, latex, comma_separated]

@@ -13,6 +13,7 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask.plots.consistency import by_distance, deviations
+from unmask.resampling import FEWEST, Resampling, means
 from unmask.sequences.consistency.measuring import (
     PAIRS,
     ContrastedText,
@@ -191,6 +192,26 @@ def test_two_models_are_compared_on_the_texts_that_both_have() -> None:
     assert share[-1] == "– |"
     others = first.compare(Consistency([pair_row("z")], {"model": "z"}))
     assert others.splitlines()[2].endswith("| – |")
+
+
+@pytest.mark.parametrize(("count", "is_bold"), [(FEWEST - 1, False), (FEWEST, True)])
+def test_a_difference_is_bold_from_so_many_texts_on(count: int, is_bold: bool) -> None:
+    names = [f"text {number}" for number in range(count)]
+    first = Consistency([pair_row(name) for name in names], {"model": "x"})
+    second = Consistency([pair_row(name, incompatibility=0.5) for name in names], {"model": "y"})
+    table = first.compare(second)
+    assert table.splitlines()[2].endswith("| **+0.400 [0.400, 0.400]** |") == is_bold
+    assert f"fewer than {FEWEST} texts are not bold" in table or is_bold
+
+
+def test_a_bootstrap_interval_of_few_misses_the_mean_more_often_than_it_promises() -> None:
+    generator, missed = np.random.default_rng(0), {5: 0, FEWEST: 0}
+    for count in missed:
+        for values in generator.normal(size=(1000, count)):
+            (mean,) = means([values], range(count), Resampling(resamples=400))
+            missed[count] += mean.leaves_out_zero()
+    assert missed[5] / 1000 == pytest.approx(0.15, abs=0.035)
+    assert missed[FEWEST] / 1000 == pytest.approx(0.07, abs=0.025)
 
 
 def test_the_median_is_tested_by_signed_ranks_and_rounding_says_nothing() -> None:

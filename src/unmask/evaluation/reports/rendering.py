@@ -11,10 +11,10 @@ from collections.abc import Callable
 from itertools import chain
 
 from unmask import markup
-from unmask.evaluation.reports.tables import FEWEST, NAMES, Cell, ReportTable
+from unmask.evaluation.reports.tables import NAMES, Cell, ReportTable
 from unmask.printable import columns as aligned
 from unmask.printable import printable
-from unmask.resampling import Estimate
+from unmask.resampling import FEWEST, Estimate
 
 # beyond this a fixed number of digits is no longer readable
 _LARGE = 1e7

@@ -11,12 +11,10 @@ from unmask.evaluation.reports.paper import CITATION, published
 from unmask.evaluation.reports.paper import MEASURES as PAPER_MEASURES
 from unmask.evaluation.reports.summary import MEASURES, NLLS, Summary
 from unmask.evaluation.rows import METRICS, SKETCHED_VOCABULARY, WHOLE_VOCABULARY, Group
-from unmask.resampling import Estimate
+from unmask.resampling import FEWEST, Estimate
 
 Cell = str | int | float | Estimate | None
 
-# of so many examples on, a bootstrap interval is nearly as wide as it should be
-FEWEST = 20
 # one sentence per term, for the document in which it first stands
 TERMS = {
     "contiguous": "Contiguous: the two blanks are neighbours.",

@@ -7,7 +7,7 @@ They are written as a table for a terminal, a card in Markdown, or models side b
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from shlex import quote
 from statistics import fmean, stdev
 from typing import Any
@@ -18,7 +18,7 @@ from unmask.joints.agreement import Agreement
 from unmask.lazy import Guessable
 from unmask.markup import markdown
 from unmask.printable import columns, printable
-from unmask.resampling import Estimate, Resampling, means, ratios
+from unmask.resampling import FEWEST, Estimate, Resampling, means, ratios
 from unmask.sequences.consistency.measuring import ORDER, PAIRS
 
 Row = Mapping[str, Any]
@@ -188,14 +188,15 @@ def median_test(differences: Sequence[float]) -> float:
     return float(wilcoxon(nonzero).pvalue) if nonzero else 1.0
 
 
-def differences(ours: Numbers, theirs: Numbers, resampling: Resampling) -> dict[str, Estimate]:
+def differences(ours: Numbers, theirs: Numbers, resampling: Resampling) -> dict[str, Statistic]:
     """The mean of ours minus theirs by key, over the texts that both have; of ratios none."""
     made = {}
     for key in STATISTICS.keys() - _WEIGHTS.keys():
         both = [name for name in ours if key in ours[name] and key in theirs.get(name, {})]
         if both:
             gaps = [ours[name][key] - theirs[name][key] for name in both]
-            (made[key],) = means([gaps], both, resampling)
+            (gap,) = means([gaps], both, resampling)
+            made[key] = Statistic(key, *STATISTICS[key], gap, len(both))
     return made
 
 
@@ -353,13 +354,18 @@ def _front_matter(statistics: Sequence[Statistic], facts: Mapping[str, Any]) -> 
 
 # --- models side by side -----------------------------------------------------------------------
 
+_FEW = (
+    f"Differences over fewer than {FEWEST} texts are not bold: bootstrap intervals of so few are "
+    "too narrow."
+)
+
 
 def comparison(
-    models: Sequence[tuple[str, Sequence[Statistic]]], gaps: Sequence[Mapping[str, Estimate]]
+    models: Sequence[tuple[str, Sequence[Statistic]]], gaps: Sequence[Mapping[str, Statistic]]
 ) -> str:
     """A Markdown table: a column per model, and for all but the first its value minus the first's.
 
-    A difference whose interval excludes zero is bold.
+    A difference over enough texts is bold where its interval excludes zero.
     """
     names = [markdown(name) for name, _ in models]
     lines = [["statistic", "unit", *names, *(f"{name} minus {names[0]}" for name in names[1:])]]
@@ -368,12 +374,14 @@ def comparison(
         values = [
             " ".join(_value(by_key[key])).strip() if key in by_key else "–" for by_key in by_model
         ]
-        paired = [_gap(replace(first, estimate=gap[key])) if key in gap else "–" for gap in gaps]
+        paired = [_gap(gap[key]) if key in gap else "–" for gap in gaps]
         lines.append([first.title, first.unit, *values, *paired])
-    return _rows(lines, range(2, len(lines[0]))) + "\n"
+    few = any(statistic.texts < FEWEST for gap in gaps for statistic in gap.values())
+    return _rows(lines, range(2, len(lines[0]))) + (f"\n\n{_FEW}\n" if few else "\n")
 
 
 def _gap(gap: Statistic) -> str:
     value, interval = _value(gap)
     cell = f"{'' if value.startswith('-') else '+'}{value} {interval}".strip()
-    return f"**{cell}**" if gap.estimate.leaves_out_zero() else cell
+    is_clear = gap.texts >= FEWEST and gap.estimate.leaves_out_zero()
+    return f"**{cell}**" if is_clear else cell
