@@ -1,8 +1,10 @@
 """`unmask score` on a tiny BERT: what goes in, what comes out, and how it ends."""
 
+import csv
 import json
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -172,7 +174,8 @@ def test_pairs_hold_what_python_returns(rows, lm, pairs_file) -> None:
     assert "equally many" in reasons[3]
 
 
-def test_accuracy_by_hand(score, lm, pairs_file) -> None:
+def test_accuracy_by_hand(score, lm, pairs_file, monkeypatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     out, _ = score(pairs_file, "--pairs", "good,bad", "--method", "hcb-path", "--by", "kind")
     ratios = [one.log_ratio for one in lm.log_ratios(PAIRS, method="hcb-path")]
     wins = [None if ratio is None else ratio > 0 for ratio in ratios]
@@ -194,6 +197,29 @@ def test_accuracy_by_hand(score, lm, pairs_file) -> None:
     assert re.split(r"  +", line)[-1] == "2"
     assert re.split(r"  +", line)[2] == f"{sum(shares) / 2:.3f}"
     assert "hcb-path: 1 of 4 pairs not compared, e.g.: the texts have 5 and 4 tokens" in notes
+
+
+def test_a_pipe_gets_rows_of_a_file_and_a_terminal_a_table(score, pairs_file, monkeypatch) -> None:
+    asked = (pairs_file, "--column", "good", "--quiet")
+    piped = list(csv.DictReader(score(*asked)[0].splitlines()))
+    assert [row["good"] for row in piped] == [good for good, _ in PAIRS]
+    assert score("the cat sat.", "--quiet")[0].startswith("text  ")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    head, first, *_ = score(*asked)[0].splitlines()
+    assert re.split(r"  +", head)[:2] == ["good", "score"]
+    assert re.split(r"  +", first)[:2] == ["the cat sat.", f"{float(piped[0]['score']):.3f}"]
+
+
+def test_a_file_that_will_be_replaced_is_named_before_the_model_is_loaded(
+    score, pairs_file, tmp_path
+) -> None:
+    place = tmp_path / "out.csv"
+    place.write_text("of another program\n")
+    asked = (pairs_file, "--column", "good", "-o", str(place))
+    assert cli.main(["score", *asked, "-m", str(tmp_path)]) == 2
+    assert place.read_text() == "of another program\n"
+    assert f"'{place}' exists, and is replaced when all rows are done\n" in score(*asked)[1]
+    assert "exists" not in score(*asked, "--quiet")[1] + score(*asked, "--dry-run")[1]
 
 
 # -- BLiMP

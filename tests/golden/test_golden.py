@@ -7,6 +7,7 @@ what came of it. `pytest tests/golden --update-golden` writes what comes of them
     $ unmask score texts.txt -m bert     a command, run in this process, in a folder of its own that
                                          holds a copy of inputs/ and the models bert, other, esm
     $ unmask fill - -m bert < one.txt    the same with standard input
+    $ unmask score texts.txt -m bert | cat     the same, whose standard output is no terminal
     $ stop 3 unmask score ...            the same, interrupted at the third forward pass
     $ write FILE 'a line\n'              other verbs: append, cut (bytes off the end), edit, remove
     >>> bert.score(["the cat."])  an expression of Python, with the names of `unmask`
@@ -277,12 +278,14 @@ class Session:
     def _run(self, words: list[str]) -> list[str]:
         stop = int(words[1]) if words[0] == "stop" else None
         words = words[3:] if stop else words[1:]
-        given = b""
+        given, is_terminal = b"", words[-2:] != ["|", "cat"]
+        words = words if is_terminal else words[:-2]
         if "<" in words:
             words, (place,) = words[: words.index("<")], words[words.index("<") + 1 :]
             given = (self.folder / place).read_bytes()
         before = self._files()
         out, err = _stream(), _stream()
+        out.isatty = lambda: is_terminal
         with contextlib.ExitStack() as stack:
             stack.enter_context(_streams(_stream(given), out, err))
             stack.enter_context(_fresh_warnings())

@@ -68,9 +68,10 @@ class ConsistencyCommand(many.RowsCommand, options.TableOptions):
             return self._compare()
         if not self.model:
             raise UnmaskError("give a model with --model, or folders with --compare")
-        output = many.output_of(self, None)
         sentences = str(files("unmask.sequences.consistency") / "sentences.csv")
         source = inputs.read_input(self.input or (() if self.text else (sentences,)), self.text)
+        # without INPUT a model is asked about, not a file
+        output = many.output_of(self, many.format_of_stdout(source.files if self.input else ()))
         texts = many.open_rows(self, source)
         kind, rows = self._kind(source), list["Row"]()
 
@@ -80,7 +81,8 @@ class ConsistencyCommand(many.RowsCommand, options.TableOptions):
             if output.keeps_parts and self.shard is None:
                 self._write_card()
             elif rows:
-                print(Consistency(rows, kind.options()))
+                table = str(Consistency(rows, kind.options()))
+                print(table) if output.format is None else self.note(table)
             return many.concluded(self, kind, counts)
 
         return many.run(self, kind, texts, output, keep=rows.extend, conclude=conclude)

@@ -128,15 +128,18 @@ class RowsCommand(JobCommand):
     input_format: str | None = options.INPUT_FORMAT()
     limit: int | None = option("read only the first N rows", "N", group=options.INPUT)
     output: str | None = option(
-        "write the rows to a file: .csv, .tsv, .jsonl or .parquet; until it is complete its parts "
-        "are in FILE.parts/, and the same command continues after an interruption. FOLDER/, with a "
-        "slash at its end, or a URL (s3://, gs://), keeps the parts, which are Parquet files: for "
-        "inputs of any size, several processes and clusters (default: -, standard output)",
+        "write the rows to a file: .csv, .tsv, .jsonl or .parquet, which replaces FILE when it is "
+        "complete; until then its parts are in FILE.parts/, and the same command continues after "
+        "an interruption. FOLDER/, with a slash at its end, or a URL (s3://, gs://), keeps the "
+        "parts, which are Parquet files: for inputs of any size, several processes and clusters "
+        "(default: -, standard output; of files it gets rows, or, if it is a terminal, the table "
+        "of score and consistency)",
         "FILE|FOLDER/|-",
         short="-o",
     )
     output_format: str | None = option(
-        "csv, tsv, jsonl or parquet (default: what the name of the output shows)",
+        "csv, tsv, jsonl or parquet (default: what the name of the output shows; for standard "
+        "output csv, of fill and decode jsonl)",
         "FORMAT",
         choices=OUTPUT_FORMATS,
     )
@@ -183,6 +186,15 @@ class Output(NamedTuple):
     def keeps_parts(self) -> bool:
         """True if the folder of parts is what was asked for."""
         return self.folder is not None and self.file is None
+
+
+def format_of_stdout(files: Sequence[str]) -> str | None:
+    """The format of rows on stdout, for a command that prints a table of few: none if it does.
+
+    Of files, whatever is not a terminal gets rows, as from all commands.
+    """
+    is_read = not files or (sys.stdout is not None and sys.stdout.isatty())
+    return None if is_read else "csv"
 
 
 def output_of(command: RowsCommand, default_format: str | None = "csv") -> Output:
@@ -244,8 +256,8 @@ def run(
 ) -> int:
     """Do what is left to do; returns the exit code.
 
-    From a pipe to stdout, `at_once` rows are read together. Rows without a format are given to
-    `keep`. `conclude` prints the result, and returns the exit code.
+    From a pipe to stdout, `at_once` rows are read together. `keep` gets the rows that no folder
+    keeps. `conclude` prints the result, and returns the exit code.
     """
     from unmask.jobs.folder import Shard
     from unmask.jobs.running import Job
@@ -258,6 +270,10 @@ def run(
             raise UnmaskError(
                 f"--output {place} is the input too, and would be lost; give another file"
             )
+    if output.file is not None and os.path.isfile(output.file) and not command.dry_run:
+        # told in time: it is whole until then
+        place = quoted(command.output, limit=150)
+        command.note(f"{place} exists, and is replaced when all rows are done")
     shard, source, plain = Shard.parse(command.shard), command.source(), cast(Any, kind)
     # first: whether there is a cluster is known at once, reading a pipe takes time
     with command.joined(source) as workers:
@@ -369,11 +385,11 @@ def _to_stream(command: JobCommand, job: "Job", output: Output, keep: "Keep | No
             if kind.must_answer and not counts["answers"]:
                 # nothing is written until there is an answer
                 continue
-            if output.format is None and keep is not None:
+            if keep is not None:
                 keep(held)
-            else:
+            if output.format is not None:
                 every = [*names, *kind.output_columns]
-                file.write(written(held, every, output.format or "", header=is_first))
+                file.write(written(held, every, output.format, header=is_first))
                 file.flush()
             held, is_first = [], False
     return counts

@@ -97,7 +97,7 @@ class ScoreCommand(many.RowsCommand):
         is_blimp = self.blimp is not None
         source = inputs.Input((), ()) if is_blimp else inputs.read_input(self.input, self.text)
         columns, context = self.columns(is_text=bool(source.texts))
-        output = many.output_of(self, None)
+        output = many.output_of(self, many.format_of_stdout(source.files))
         remedy = "name others with --pairs" if self.pairs else "name another with --column"
         texts = self._blimp() if is_blimp else many.open_rows(self, source, columns, remedy=remedy)
         kind, rows = self.kind(columns, context), list["Row"]()
@@ -108,7 +108,7 @@ class ScoreCommand(many.RowsCommand):
         for name in self.by:
             if name not in texts.names:
                 raise UnmaskError(f"--by {quoted(name)}: the input has no such column")
-        keep = (lambda rows: None) if is_blimp else rows.extend
+        keep = None if is_blimp or output.format else rows.extend
         end = partial(self._conclude, kind, output, rows)
         return many.run(self, kind, texts, output, keep=keep, conclude=end)
 
