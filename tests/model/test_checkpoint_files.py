@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -82,272 +81,166 @@ class Folder:
         self.remove("tokenizer.json")
         self.change("tokenizer_config.json", tokenizer_class="BertTokenizer", backend=None)
 
+    def sharded(self) -> None:
+        halves = sorted(weights())
+        for i, names in enumerate((halves[::2], halves[1::2])):
+            save_file(
+                {name: weights()[name] for name in names}, self.here / f"part-{i}.safetensors"
+            )
+        self.index("part-0.safetensors", "part-1.safetensors")
 
-def _sharded(f: Folder) -> None:
-    halves = sorted(weights())
-    for i, names in enumerate((halves[::2], halves[1::2])):
-        save_file({name: weights()[name] for name in names}, f.here / f"part-{i}.safetensors")
-    f.index("part-0.safetensors", "part-1.safetensors")
+    def hub_cache(self) -> None:
+        """As `snapshot_download` leaves a folder: links to blobs that lie beside it."""
+        snapshot = self.here / "models--someone--toy" / "snapshots" / "0123abcd"
+        blobs = self.here / "models--someone--toy" / "blobs"
+        snapshot.mkdir(parents=True)
+        blobs.mkdir()
+        for path in [path for path in self.here.iterdir() if path.is_file()]:
+            path.rename(blobs / path.name)
+            (snapshot / path.name).symlink_to(f"../../blobs/{path.name}")
 
+    def behind_link(self) -> None:
+        self.here.rename(self.here.with_name("real"))
+        self.here.symlink_to("real")
 
-def _in_the_hubs_cache(f: Folder) -> None:
-    """As `snapshot_download` leaves a folder: links to blobs that lie beside it."""
-    snapshot = f.here / "models--someone--toy" / "snapshots" / "0123abcd"
-    blobs = f.here / "models--someone--toy" / "blobs"
-    snapshot.mkdir(parents=True)
-    blobs.mkdir()
-    for path in [path for path in f.here.iterdir() if path.is_file()]:
-        path.rename(blobs / path.name)
-        (snapshot / path.name).symlink_to(f"../../blobs/{path.name}")
+    def linked_inside(self) -> None:
+        self.safe("weights/all.safetensors")
+        self.remove(OLD)
+        (self.here / OLD).symlink_to("weights/all.safetensors")
 
+    def rename(self, name: str, new: str) -> None:
+        (self.here / name).rename(self.here / new)
 
-def _behind_a_link(f: Folder) -> None:
-    f.here.rename(f.here.with_name("real"))
-    f.here.symlink_to("real")
+    def write(self, name: str, text: str) -> None:
+        (self.here / name).write_text(text)
 
+    def named(self, name: str) -> None:
+        self.change("config.json", transformers_weights=name)
 
-def _linked_inside(f: Folder) -> None:
-    f.safe("weights/all.safetensors")
-    f.remove("model.safetensors")
-    (f.here / "model.safetensors").symlink_to("weights/all.safetensors")
+    def tokenizer(self, **values: object) -> None:
+        self.change("tokenizer_config.json", **values)
 
+    def adapter(self) -> None:
+        place = str(self.outside)
+        self.change("adapter_config.json", peft_type="LORA", base_model_name_or_path=place)
+        self.pickle("adapter_model.bin")
 
-def _all(*steps: Callable[[Folder], object]) -> Callable[[Folder], None]:
-    def run(f: Folder) -> None:
-        for step in steps:
-            step(f)
+    def auto_map(self, **others: object) -> None:
+        self.code()
+        names = {"AutoConfig": "mine.Mine", "AutoModelForMaskedLM": "mine.Mine"}
+        self.change("config.json", **{"auto_map": names, **others})
 
-    return run
-
-
-def _named(name: object) -> Callable[[Folder], None]:
-    return lambda f: f.change("config.json", transformers_weights=name)
-
-
-def _adapter(f: Folder) -> None:
-    f.change("adapter_config.json", peft_type="LORA", base_model_name_or_path=str(f.outside))
-    f.pickle("adapter_model.bin")
-
-
-def _auto_map(f: Folder, **others: object) -> None:
-    f.code()
-    names = {"AutoConfig": "mine.Mine", "AutoModelForMaskedLM": "mine.Mine"}
-    f.change("config.json", auto_map=names, **others)
+    def run(self, steps: str) -> None:
+        """Methods by name with their arguments, options in JSON; {out} is the other folder."""
+        for step in filter(None, steps.replace("{out}", str(self.outside)).split("; ")):
+            do, *words = step.split()
+            options = dict(word.split("=", 1) for word in words if "=" in word)
+            names = [word for word in words if "=" not in word]
+            getattr(self, do)(*names, **{key: json.loads(v) for key, v in options.items()})
 
 
 SAFE = "not a safetensors file"
 OUT = "outside the folder"
 OLD, EVIL = "model.safetensors", "evil.safetensors.index.json"
-SECRET = "../outside/secret.safetensors"
+UP = "../outside/secret.safetensors"
+BIN_INDEX = "pytorch_model.bin.index.json"
 
 # what is done to a good folder, and what loading must answer; None: it loads, with its own weights
-FOLDERS: dict[str, tuple[Callable[[Folder], object], str | None]] = {
-    "good": (lambda f: None, None),
+FOLDERS: dict[str, tuple[str, str | None]] = {
+    "good": ("", None),
     # pickles, whatever they are called and whoever names them
-    "bin": (_all(lambda f: f.pickle("pytorch_model.bin"), lambda f: f.remove(OLD)), "a pickle"),
-    "pt": (_all(lambda f: f.pickle("model.pt"), lambda f: f.remove(OLD)), "a pickle"),
-    "pth": (_all(lambda f: f.pickle("model.pth"), lambda f: f.remove(OLD)), "a pickle"),
-    "ckpt": (_all(lambda f: f.pickle("model.ckpt"), lambda f: f.remove(OLD)), "a pickle"),
-    "bin index": (
-        _all(
-            lambda f: f.pickle("part.bin"),
-            lambda f: f.index("part.bin", at="pytorch_model.bin.index.json"),
-        ),
-        "a pickle",
-    ),
-    "index of bin": (_all(lambda f: f.pickle("w.bin"), lambda f: f.index("w.bin")), SAFE),
-    "index of pt": (_all(lambda f: f.pickle("w.pt"), lambda f: f.index("w.pt")), SAFE),
-    "index of both": (
-        _all(
-            lambda f: f.pickle("w.bin"),
-            lambda f: f.safe("w.safetensors"),
-            lambda f: f.index("w.safetensors", "w.bin"),
-        ),
-        SAFE,
-    ),
-    "another index": (
-        _all(
-            lambda f: f.pickle("w.bin"),
-            lambda f: f.index("w.bin", at=EVIL, only=False),
-            _named(EVIL),
-        ),
-        SAFE,
-    ),
-    "another index below": (
-        _all(
-            lambda f: f.index("w.bin", at=f"sub/{EVIL}", only=False),
-            lambda f: f.pickle("w.bin"),
-            _named(f"sub/{EVIL}"),
-        ),
-        SAFE,
-    ),
-    "named bin": (_all(lambda f: f.pickle("w.bin"), _named("w.bin")), SAFE),
-    "named adapter": (
-        _all(lambda f: f.pickle("adapter_model.bin"), _named("adapter_model.bin")),
-        SAFE,
-    ),
-    "pickle called safetensors": (lambda f: f.pickle(OLD), SAFE),
-    "named pickle called safetensors": (
-        _all(lambda f: f.pickle("w.safetensors"), _named("w.safetensors")),
-        SAFE,
-    ),
-    "shard called safetensors": (
-        _all(lambda f: f.pickle("w.safetensors"), lambda f: f.index("w.safetensors")),
-        SAFE,
-    ),
-    "bin beside": (lambda f: f.pickle("pytorch_model.bin"), None),
+    "bin": (f"pickle pytorch_model.bin; remove {OLD}", "a pickle"),
+    **{s: (f"pickle model.{s}; remove {OLD}", "a pickle") for s in ("pt", "pth", "ckpt")},
+    "bin index": (f'pickle part.bin; index part.bin at="{BIN_INDEX}"', "a pickle"),
+    "index of bin": ("pickle w.bin; index w.bin", SAFE),
+    "index of pt": ("pickle w.pt; index w.pt", SAFE),
+    "index of both": ("pickle w.bin; safe w.safetensors; index w.safetensors w.bin", SAFE),
+    **{
+        f"another index in {place}": (
+            f'pickle w.bin; index w.bin at="{place}{EVIL}" only=false; named {place}{EVIL}',
+            SAFE,
+        )
+        for place in ("", "sub/")
+    },
+    "named bin": ("pickle w.bin; named w.bin", SAFE),
+    "named adapter": ("pickle adapter_model.bin; named adapter_model.bin", SAFE),
+    "pickle called safetensors": (f"pickle {OLD}", SAFE),
+    "named pickle called safetensors": ("pickle w.safetensors; named w.safetensors", SAFE),
+    "shard called safetensors": ("pickle w.safetensors; index w.safetensors", SAFE),
+    "bin beside": ("pickle pytorch_model.bin", None),
     "bin and its index beside": (
-        _all(
-            lambda f: f.pickle("pytorch_model.bin"),
-            lambda f: f.index("w.bin", at="pytorch_model.bin.index.json", only=False),
-        ),
+        f'pickle pytorch_model.bin; index w.bin at="{BIN_INDEX}" only=false',
         None,
     ),
-    "what training leaves": (
-        _all(*(lambda f, n=n: f.pickle(n) for n in ("training_args.bin", "optimizer.pt"))),
-        None,
-    ),
+    "what training leaves": ("pickle training_args.bin; pickle optimizer.pt", None),
     "distributed checkpoint": (
-        _all(
-            lambda f: (f.pickle("metadata"), (f.here / "metadata").rename(f.here / ".metadata")),
-            lambda f: f.pickle("shard-00000-model-00001-of-00001.safetensors"),
-        ),
+        "pickle metadata; rename metadata .metadata; "
+        "pickle shard-00000-model-00001-of-00001.safetensors",
         None,
     ),
     # files outside the folder
-    "index up": (lambda f: f.index(SECRET), OUT),
-    "index absolute": (lambda f: f.index(str(f.outside / "secret.safetensors")), OUT),
-    "index up through a folder": (
-        _all(lambda f: f.safe("sub/x.safetensors"), lambda f: f.index(f"sub/../{SECRET}")),
-        OUT,
-    ),
-    "named up": (_named(SECRET), OUT),
-    "named absolute": (
-        lambda f: _named(str(f.outside / "secret.safetensors"))(f),
-        OUT,
-    ),
-    "named index up": (_named("../outside/model.safetensors.index.json"), OUT),
-    "another index up": (
-        _all(lambda f: f.index(SECRET, at=EVIL, only=False), _named(EVIL)),
-        OUT,
-    ),
-    "linked weights": (lambda f: f.link(OLD, "secret.safetensors"), OUT),
-    "linked shard": (
-        _all(
-            lambda f: f.link("w.safetensors", "secret.safetensors"),
-            lambda f: f.index("w.safetensors"),
-        ),
-        OUT,
-    ),
-    "linked folder": (
-        _all(
-            lambda f: (f.here / "sub").symlink_to(f.outside),
-            lambda f: f.index("sub/secret.safetensors"),
-        ),
-        OUT,
-    ),
-    "linked index": (
-        _all(lambda f: f.link(INDEX), lambda f: f.remove(OLD)),
-        OUT,
-    ),
-    "linked config": (lambda f: f.link("config.json"), OUT),
-    "linked tokenizer": (lambda f: f.link("tokenizer.json"), OUT),
-    "linked tokenizer config": (lambda f: f.link("tokenizer_config.json"), OUT),
-    "linked templates": (
-        lambda f: (f.here / "additional_chat_templates").symlink_to(f.outside),
-        OUT,
-    ),
+    "index up": (f"index {UP}", OUT),
+    "index absolute": ("index {out}/secret.safetensors", OUT),
+    "index up through a folder": (f"safe sub/x.safetensors; index sub/../{UP}", OUT),
+    "named up": (f"named {UP}", OUT),
+    "named absolute": ("named {out}/secret.safetensors", OUT),
+    "named index up": ("named ../outside/model.safetensors.index.json", OUT),
+    "another index up": (f'index {UP} at="{EVIL}" only=false; named {EVIL}', OUT),
+    "linked weights": (f"link {OLD} secret.safetensors", OUT),
+    "linked shard": ("link w.safetensors secret.safetensors; index w.safetensors", OUT),
+    "linked folder": ("link sub .; index sub/secret.safetensors", OUT),
+    "linked index": (f"link {INDEX}; remove {OLD}", OUT),
+    "linked config": ("link config.json", OUT),
+    "linked tokenizer": ("link tokenizer.json", OUT),
+    "linked tokenizer config": ("link tokenizer_config.json", OUT),
+    "linked templates": ("link additional_chat_templates .", OUT),
     "tokenizer of a version": (
-        lambda f: f.change(
-            "tokenizer_config.json", fast_tokenizer_files=["../outside/tokenizer.4.0.json"]
-        ),
+        'tokenizer fast_tokenizer_files=["../outside/tokenizer.4.0.json"]',
         OUT,
     ),
     **{
-        f"tokenizer's {key}": (
-            _all(
-                Folder.words,
-                lambda f, key=key: f.change(
-                    "tokenizer_config.json", **{key: str(f.outside / "vocab.txt")}
-                ),
-            ),
-            OUT,
-        )
+        f"tokenizer's {key}": (f'words; tokenizer {key}="{{out}}/vocab.txt"', OUT)
         for key in ("vocab_file", "vocab", "tokenizer_file", "gguf_file", "special_tokens_map_file")
     },
-    "tokenizer's inputs": (
-        _all(
-            Folder.words,
-            lambda f: f.change("tokenizer_config.json", init_inputs=[str(f.outside / "vocab.txt")]),
-        ),
-        OUT,
-    ),
+    "tokenizer's inputs": ('words; tokenizer init_inputs=["{out}/vocab.txt"]', OUT),
     "tokenizer's map": (
-        _all(
-            Folder.words,
-            lambda f: f.change("special_tokens_map.json", vocab_file="../outside/vocab.txt"),
-        ),
+        'words; change special_tokens_map.json vocab_file="../outside/vocab.txt"',
         OUT,
     ),
     "tokenizer's file that is not here": (
-        lambda f: f.change("tokenizer_config.json", special_tokens_map_file="/not/here/map.json"),
+        'tokenizer special_tokens_map_file="/not/here/map.json"',
         None,
     ),
     # code
-    "code for a known model": (_auto_map, None),
-    "code for an unknown model": (lambda f: _auto_map(f, model_type="mine"), "custom code"),
+    "code for a known model": ("auto_map", None),
+    "code for an unknown model": ('auto_map model_type="mine"', "custom code"),
     "code of another repository": (
-        _all(
-            Folder.code,
-            lambda f: f.change(
-                "config.json", auto_map={"AutoModelForMaskedLM": f"{f.outside}--mine.Mine"}
-            ),
-        ),
+        'code; change config.json auto_map={"AutoModelForMaskedLM":"{out}--mine.Mine"}',
         None,
     ),
     "code of the tokenizer": (
-        _all(
-            Folder.code,
-            lambda f: f.change(
-                "tokenizer_config.json", auto_map={"AutoTokenizer": ["mine.Mine", None]}
-            ),
-        ),
+        'code; tokenizer auto_map={"AutoTokenizer":["mine.Mine",null]}',
         None,
     ),
     "code that generates": (
-        _all(
-            lambda f: f.code("custom_generate/generate.py"),
-            lambda f: f.change("generation_config.json", max_length=5),
-        ),
+        "code custom_generate/generate.py; change generation_config.json max_length=5",
         None,
     ),
     # adapters
-    "adapter beside": (_adapter, "adapter"),
-    "adapter alone": (_all(_adapter, lambda f: f.remove(OLD, "config.json")), "adapter"),
+    "adapter beside": ("adapter", "adapter"),
+    "adapter alone": (f"adapter; remove {OLD} config.json", "adapter"),
     # good ones in other places
-    "shards": (_sharded, None),
-    "named weights": (
-        _all(lambda f: f.safe("w.safetensors"), lambda f: f.remove(OLD), _named("w.safetensors")),
-        None,
-    ),
-    "named index": (
-        _all(_sharded, lambda f: (f.here / INDEX).rename(f.here / EVIL), _named(EVIL)),
-        None,
-    ),
-    "weights below": (
-        _all(lambda f: f.safe("sub/w.safetensors"), lambda f: f.index("sub/w.safetensors")),
-        None,
-    ),
-    "linked inside": (_linked_inside, None),
-    "behind a link": (_behind_a_link, None),
-    "in the hub's cache": (_in_the_hubs_cache, None),
+    "shards": ("sharded", None),
+    "named weights": (f"safe w.safetensors; remove {OLD}; named w.safetensors", None),
+    "named index": (f"sharded; rename {INDEX} {EVIL}; named {EVIL}", None),
+    "weights below": ("safe sub/w.safetensors; index sub/w.safetensors", None),
+    "linked inside": ("linked_inside", None),
+    "behind a link": ("behind_link", None),
+    "in the hub's cache": ("hub_cache", None),
     # nonsense
-    "named by a number": (_named(7), "transformers_weights"),
-    "index that is a list": (
-        _all(lambda f: f.remove(OLD), lambda f: (f.here / INDEX).write_text("[]")),
-        "index",
-    ),
-    "index of nothing": (lambda f: f.index("gone.safetensors"), "gone.safetensors"),
+    "named by a number": ("change config.json transformers_weights=7", "transformers_weights"),
+    "index that is a list": (f"remove {OLD}; write {INDEX} []", "index"),
+    "index of nothing": ("index gone.safetensors", "gone.safetensors"),
 }
 
 # with consent these load; the last one from outside
@@ -450,10 +343,10 @@ def _prepared(base: Path) -> dict[str, str]:
     save_file({k: v + 1 for k, v in weights().items()}, outside / "secret.safetensors")
     other.index("secret.safetensors", only=False)
     places = {}
-    for number, (name, (prepare, _)) in enumerate(FOLDERS.items()):
+    for number, (name, (steps, _)) in enumerate(FOLDERS.items()):
         place = base / f"model-{number}"
         shutil.copytree(good, place)
-        prepare(Folder(place, outside))
+        Folder(place, outside).run(steps)
         cached = next(place.glob("models--*/snapshots/*"), None)
         places[name] = str(cached or place)
     return places
