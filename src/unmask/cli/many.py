@@ -264,7 +264,7 @@ def run(
     from unmask.jobs.worker import clash
     from unmask.records.files import rows_in_memory
 
-    for read, _ in rows.files:
+    for read in rows.files:
         if output.file is not None and os.path.realpath(read.place) == output.file:
             place = quoted(command.output, limit=150)
             raise UnmaskError(

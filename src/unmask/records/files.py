@@ -8,12 +8,10 @@ in a unit alone, so that every process cuts alike.
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, count, islice, takewhile
+from itertools import accumulate, chain, count, islice, pairwise, takewhile, tee
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.errors import CorpusError
@@ -120,13 +118,13 @@ class Source(NamedTuple):
 class InputRows:
     """An INPUT after a look at its first rows: `names` are their columns, `sample` some of them.
 
-    Its rows are those of `files`, each with its format, or `records`; of these, `identity` is what
-    they are known by, in place of a hash.
+    Its rows are those of `files`, or `records`; of these, `identity` is what they are known by, in
+    place of a hash.
     """
 
     names: Sequence[str] = ()
     sample: Sequence[Row] = ()
-    files: Sequence[tuple[FoundFile, str]] = ()
+    files: Sequence[FoundFile] = ()
     columns: Sequence[str] = ()
     limit: int | None = None
     records: Iterable[Record] | None = None
@@ -139,7 +137,7 @@ class InputRows:
 
     def rows_or_raise(self) -> Iterator[Record]:
         """Every row; the first that cannot be read raises a `CorpusError`."""
-        units = (Unit(0, file.place, format) for file, format in self.files)
+        units = (Unit(0, file.place, file.format) for file in self.files)
         each = chain.from_iterable(read_records(unit, self.columns) for unit in units)
         for record in islice(each, self.limit) if self.records is None else self.records:
             if record.reason is not None:
@@ -162,18 +160,21 @@ class InputRows:
         return source
 
     def _cut_files(self, size: int) -> Source:
-        cut = partial(_cut_file, columns=self.columns, size=size)
-        if self.limit is None:
-            cuts = list(places.in_parallel(cut, self.files))
-        else:
-            cuts, left = list[Source](), self.limit
-            for file in self.files:
-                if left > 0:
-                    cuts.append(cut(file, limit=left))
-                    left -= cuts[-1].rows or 0
+        cuts, left = list[Source](), self.limit
+
+        def cut(file: FoundFile) -> Source:
+            return _cut_file(file, self.columns, size, left)
+
+        # where there is a limit, each file has the rest of it
+        for source in (places.in_parallel if left is None else map)(cut, self.files):
+            cuts.append(source)
+            left = None if left is None else left - (source.rows or 0)
+            if left == 0:
+                break
         every = chain.from_iterable(cut.units for cut in cuts)
         units = [unit._replace(number=number) for number, unit in enumerate(every)]
-        rows = None if any(cut.rows is None for cut in cuts) else sum(cut.rows for cut in cuts)
+        counts = [cut.rows for cut in cuts if cut.rows is not None]
+        rows = sum(counts) if len(counts) == len(cuts) else None
         return Source(units, size, rows, [cut.identity[0] for cut in cuts])
 
     def all_names(self, units: Iterable[Unit]) -> list[str]:
@@ -210,42 +211,44 @@ def open_input(
         if len(inputs) > 1:
             raise CorpusError(f"{where} is read alone; leave out the other files")
         unit = Unit(0, pipe, format_of(pipe, format, piped_format))
-        rows, head = islice(read_records(unit, columns), limit), list[Record]()
+        if unit.format == "parquet":
+            raise CorpusError(f"{where} is a pipe, from which Parquet cannot be read; give a file")
+        head, records = tee(islice(read_records(unit, columns), limit))
         # no further than the first good row: it may be a terminal
-        while not (head and head[-1].reason is None) and (record := next(rows, None)):
-            head.append(record)
-        names, sample = _look([head], where)
-        return InputRows(names, sample, columns=columns, records=chain(head, rows))
-    files = [(file, format_of(file.place, format)) for file in places.find(inputs, _ENDINGS)]
-    where = places.shown(files[0][0].place) if len(files) == 1 else "the input"
-    step = max(1, len(files) // _FILES_LOOKED_AT)
-    units = (Unit(0, file.place, its) for file, its in files[::step][:_FILES_LOOKED_AT])
+        sample = _look([head], where, 1)
+        return InputRows(list(sample[0]), sample, columns=columns, records=records)
+    files = [
+        replace(file, format=format_of(file.place, format))
+        for file in places.find(inputs, _ENDINGS)
+    ]
+    where = places.shown(files[0].place) if len(files) == 1 else "the input"
+    some = files[:: max(1, len(files) // _FILES_LOOKED_AT)][:_FILES_LOOKED_AT]
+    units = (Unit(0, file.place, file.format) for file in some)
     heads = (islice(read_records(unit, columns), _ROWS_LOOKED_AT) for unit in units)
-    names, sample = _look(heads, where)
-    return InputRows(names, sample, files, columns, limit)
+    sample = _look(heads, where, _ROWS_ENOUGH)
+    # lines of JSON may each have others: that of a later row is no slip
+    return InputRows(list(sample[0]), sample, files, columns, limit)
 
 
-def _look(heads: Iterable[Iterable[Record]], where: str) -> tuple[list[str], list[Row]]:
-    """The columns of the first rows of some files, and some rows that can be read."""
-    names, sample, reasons = list[str](), list[Row](), list[str]()
+def _look(heads: Iterable[Iterable[Record]], where: str, enough: int) -> list[Row]:
+    """The first rows that can be read of each file, no more than are enough."""
+    sample, reasons = list[Row](), list[str]()
     for head in heads:
-        good = list[Row]()
+        left = enough
         try:
-            for record in head:
-                if record.reason is not None:
-                    reasons.append(record.reason)
-                elif len(good) < _ROWS_ENOUGH:
-                    good.append(record.row)
-                else:
+            for row, reason, _ in head:
+                if reason is not None:
+                    reasons.append(reason)
+                    continue
+                sample.append(row)
+                left -= 1
+                if not left:
                     break
         except CorpusError as error:
             reasons += error.args
-        # lines of JSON may each have others: that of a later row is no slip
-        names = names or list(good[0] if good else ())
-        sample += good
     if not sample:
         raise CorpusError([*reasons, f"{where} holds no text; give at least one"][0])
-    return names, sample
+    return sample
 
 
 def is_pipe(place: str) -> bool:
@@ -294,47 +297,33 @@ def _cut_records(records: Iterable[Record], identity: list[object] | None, size:
 
 
 def _cut_file(
-    file_and_format: tuple[FoundFile, str],
-    columns: Sequence[str],
-    size: int,
-    limit: int | None = None,
+    file: FoundFile, columns: Sequence[str], size: int, limit: int | None = None
 ) -> Source:
     """The first `limit` rows of a file in units of so many.
 
     A file of this machine is known by its hash, for which it is read once; an object of a store by
-    when it was written, and one of lines is not read, but cut by bytes: as many as that many lines
-    of its beginning have.
+    when it was written, and one of lines is not read, but cut by bytes.
     """
-    (file, format), digest = file_and_format, hashlib.sha256()
-    place, is_local, whole = file.place, file.changed is None, Unit(0, file.place, format)
-    with places.reading(place), places.open_file(place) as opened:
+    whole, digest, is_local = (
+        Unit(0, file.place, file.format),
+        hashlib.sha256(),
+        file.changed is None,
+    )
+    is_packed = places.without_compression(file.place)[1] is not None
+    with places.reading(file.place), places.open_file(file.place) as opened:
 
         def read() -> bytes:
             block = opened.read(_BLOCK)
             digest.update(block)
             return block
 
-        if format == "parquet":
+        blocks = iter(read, b"")
+        if file.format == "parquet":
             units = _units_of_groups(whole, size, limit)
+        elif is_local or limit or is_packed or file.format not in OF_LINES:
+            units = _units_of_lines(whole, blocks, columns, size, limit)
         else:
-            sample = read()
-            lines = read_lines(chain([sample], iter(read, b"")), places.shown(place))
-            # lines of JSON are not parsed to be counted
-            format_and_columns = ("txt", ()) if format == "jsonl" else (format, columns)
-            records = islice(READERS[format_and_columns[0]](lines, format_and_columns[1]), limit)
-            first = next(records, None)
-            if first and first.line and format in TABLES:
-                whole = whole._replace(header=first.line.end)
-            is_packed = places.without_compression(place)[1] is not None
-            if is_local or is_packed or limit or format not in OF_LINES:
-                units = _units_of_lines(whole, chain([first], records) if first else (), size)
-            else:
-                step = max(1, round(size * len(sample) / max(1, sample.count(b"\n"))))
-                whole, starts = whole._replace(line=None), range(0, file.size, step)
-                ends = [*starts[1:], file.size]
-                units = [
-                    whole._replace(start=a, stop=b) for a, b in zip(starts, ends, strict=False)
-                ]
+            units = _units_of_bytes(whole, blocks, columns, size, file.size)
         while is_local and read():
             pass
     last = units[-1].rows if units else (0, 0)
@@ -355,13 +344,34 @@ def _units_of_groups(whole: Unit, size: int, limit: int | None) -> list[Unit]:
     return [whole._replace(start=a, stop=b, rows=(a + 1, b)) for a, b in ranges]
 
 
-def _units_of_lines(whole: Unit, records: Iterable[Record], size: int) -> list[Unit]:
-    rest, units, rows, last = iter(records), list[Unit](), 0, Line(0, "", 0, "")
-    while batch := list(islice(rest, size)):
+def _units_of_lines(
+    whole: Unit, blocks: Iterable[bytes], columns: Sequence[str], size: int, limit: int | None
+) -> list[Unit]:
+    # lines of JSON are not parsed to be counted
+    format, columns = ("txt", ()) if whole.format == "jsonl" else (whole.format, columns)
+    lines = read_lines(blocks, places.shown(whole.place))
+    records = islice(READERS[format](lines, columns), limit)
+    units, rows, last = list[Unit](), 0, Line(0, "", 0, "")
+    while batch := list(islice(records, size)):
+        if not units and format in TABLES and batch[0].line:
+            whole = whole._replace(header=batch[0].line.end)
         start, number, last = last.end, last.number + 1, batch[-1].line or last
         numbers, rows = (rows + 1, rows + len(batch)), rows + len(batch)
         units.append(whole._replace(start=start, stop=last.end, line=number, rows=numbers))
     return units
+
+
+def _units_of_bytes(
+    whole: Unit, blocks: Iterator[bytes], columns: Sequence[str], size: int, end: int
+) -> list[Unit]:
+    """Units of as many bytes as `size` lines of the beginning have."""
+    sample = next(blocks, b"")
+    header = [u.header for u in _units_of_lines(whole, chain([sample], blocks), columns, 1, 1)]
+    step = max(1, round(size * len(sample) / max(1, sample.count(b"\n"))))
+    whole = whole._replace(header=sum(header), line=None)
+    return [
+        whole._replace(start=start, stop=min(start + step, end)) for start in range(0, end, step)
+    ]
 
 
 # --- what a unit holds -------------------------------------------------------------------------
@@ -372,7 +382,7 @@ def read_unit(unit: Unit, columns: Sequence[str], optional: Sequence[str] = ()) 
 
     A row without one of the columns has a reason, unless it is optional.
     """
-    if unit.records is None and unit.format == "parquet":
+    if unit.format == "parquet":
         table, reasons = parquet.read_table(unit.place, unit.start, unit.stop, columns)
         return RowBatch.of_table(table, (*columns, *optional), reasons)
     records = list(read_records(unit, columns) if unit.records is None else unit.records)
@@ -380,29 +390,18 @@ def read_unit(unit: Unit, columns: Sequence[str], optional: Sequence[str] = ()) 
 
 
 def read_records(unit: Unit, columns: Sequence[str]) -> Iterator[Record]:
-    """The rows of a file one by one, with all their columns."""
-    where, is_stdin = places.shown(unit.place), unit.place == "-"
-    if unit.format == "parquet" and is_pipe(unit.place):
-        raise CorpusError(f"{where} is a pipe, from which Parquet cannot be read; give a file")
+    """The rows of a file, or a slice of its lines, one by one, with all their columns."""
+    place = unit.place
     if unit.format == "parquet":
-        begin = 0
-        for size in parquet.group_sizes(unit.place):
-            # never over the end of a group: the next one may be damaged
-            for start in range(begin, begin + size, _ROWS_ENOUGH):
-                stop = min(start + _ROWS_ENOUGH, begin + size)
-                batch = read_unit(unit._replace(start=start, stop=stop), columns)
-                rows = batch.table.to_pylist() if batch.table else ()
-                yield from map(Record, rows, batch.reasons)
-            begin += size
+        # never over the end of a group: the next one may be damaged
+        for begin, end in pairwise(accumulate(parquet.group_sizes(place), initial=0)):
+            for start in range(begin, end, _ROWS_ENOUGH):
+                stop = min(start + _ROWS_ENOUGH, end)
+                table, reasons = parquet.read_table(place, start, stop, columns)
+                yield from map(Record, table.to_pylist(), reasons)
         return
-    if is_stdin and sys.stdin is None:
-        raise CorpusError("there is no standard input to read from; give a file")
-    with (
-        places.reading(unit.place),
-        # standard input is not ours to close
-        nullcontext(sys.stdin.buffer) if is_stdin else places.open_file(unit.place) as file,
-    ):
-        records = READERS[unit.format](_lines(file, unit, where), columns)
+    with places.reading(place), places.open_file(place) as file:
+        records = READERS[unit.format](_lines(file, unit, places.shown(place)), columns)
         # the first row of a table tells its columns to each unit
         for record in islice(records, 1 if unit.start and unit.header else 0, None):
             line, reason = record.line, record.reason

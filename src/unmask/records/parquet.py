@@ -3,21 +3,22 @@
 pyarrow is imported where it is used: that takes a fifth of a second.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from unmask.errors import CorpusError
-from unmask.printable import describe, quoted
+from unmask.printable import quoted
 from unmask.records import places
 from unmask.records.rows import columns_reason
 
 
 def group_sizes(place: str) -> list[int]:
-    """The number of rows of each row group."""
-    return _group_sizes(place, _stamp(place))
+    """The number of rows of each row group, as the file is now: nothing stale is remembered."""
+    _group_sizes.cache_clear()
+    _row_group.cache_clear()
+    return _group_sizes(place)
 
 
 def read_table(
@@ -26,17 +27,16 @@ def read_table(
     """The rows of a range, and for each that cannot be used the reason; `texts` are columns."""
     import pyarrow as pa
 
-    where, stamp = places.shown(place), _stamp(place)
-    slices, before, sizes = [], 0, _group_sizes(place, stamp)
+    where, slices, before, sizes = places.shown(place), [], 0, _group_sizes(place)
     stop = sum(sizes) if stop is None else stop
     for group, count in enumerate(sizes):
         first, last = max(start - before, 0), min(stop - before, count)
         if first < last:
-            slices.append(_row_group(place, stamp, group).slice(first, last - first))
+            slices.append(_row_group(place, group).slice(first, last - first))
         before += count
     if sum(map(len, slices)) != stop - start:
         raise CorpusError(f"{where} has fewer rows than when the job was planned")
-    table = pa.concat_tables(slices) if slices else _row_group(place, stamp, 0).slice(0, 0)
+    table = pa.concat_tables(slices)
     if (why := columns_reason((), table.column_names, where)) is not None:
         raise CorpusError(why)
     table, reasons = _readable(table, texts)
@@ -66,24 +66,16 @@ def _readable(table: Any, texts: Sequence[str]) -> tuple[Any, list[str | None]]:
     return table, reasons
 
 
-def _stamp(place: str) -> object:
-    """A value that changes with a file of this machine, so that nothing stale is remembered."""
-    if places.is_url(place):
-        return None
-    with places.reading(place):
-        status = os.stat(place)
-    return status.st_mtime_ns, status.st_size
-
-
+# files of units that are read at the same time
 @lru_cache(8)
-def _group_sizes(place: str, stamp: object) -> list[int]:
+def _group_sizes(place: str) -> list[int]:
     with _opened(place) as file:
         return [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
 
 
 # the last of them: units that follow each other are often of one
 @lru_cache(2)
-def _row_group(place: str, stamp: object, group: int) -> Any:
+def _row_group(place: str, group: int) -> Any:
     with _opened(place) as file:
         return file.read_row_group(group)
 
@@ -93,8 +85,6 @@ def _opened(place: str) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        with places.open_file(place) as file:
-            yield pq.ParquetFile(file)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"cannot read {places.shown(place)}: {describe(error)}") from None
+    errors = pa.ArrowException, UnicodeDecodeError
+    with places.reading(place, *errors), places.open_file(place) as file:
+        yield pq.ParquetFile(file)

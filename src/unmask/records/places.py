@@ -8,9 +8,12 @@ place, and an object of a store is one put.
 import glob
 import io
 import os
+import posixpath
+import re
+import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import lru_cache
@@ -25,20 +28,23 @@ from unmask.printable import describe, quoted
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 # requests to a store that wait for their answers at the same time
 _REQUESTS = 32
-_PATTERN = frozenset("*?[")
+# what makes a place a pattern
+_MARKS = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
 class FoundFile:
     """An existing file: its place, its name below the requested place, its size and its change.
 
-    `changed` is when an object of a store was written, None for a file of this machine.
+    `changed` is when an object of a store was written, None for a file of this machine; the
+    `format` is that of its rows, once it is known.
     """
 
     place: str
     name: str
     size: int
     changed: int | None = None
+    format: str = ""
 
 
 def is_url(place: str) -> bool:
@@ -48,12 +54,12 @@ def is_url(place: str) -> bool:
 
 def inside(folder: str, name: str) -> str:
     """A place in a folder."""
-    return f"{folder.rstrip('/')}/{name}" if is_url(folder) else os.path.join(folder, name)
+    return posixpath.join(folder, name)
 
 
 def is_pattern(place: str) -> bool:
     """True if a place is a glob, not an existing file."""
-    return bool(_PATTERN & set(place)) and not os.path.exists(os.path.expanduser(place))
+    return bool(_MARKS.search(place)) and not os.path.exists(os.path.expanduser(place))
 
 
 def shown(place: str) -> str:
@@ -69,8 +75,13 @@ def shown(place: str) -> str:
 # --- reading -----------------------------------------------------------------------------------
 
 
-def open_file(place: str) -> BinaryIO:
+def open_file(place: str) -> AbstractContextManager[BinaryIO]:
     """A file that can be read from any byte on; a compressed one as it was before, in order."""
+    if place == "-":
+        if sys.stdin is None:
+            raise CorpusError("there is no standard input to read from; give a file")
+        # it is not ours to close
+        return nullcontext(sys.stdin.buffer)
     packed = without_compression(place)[1]
     if not is_url(place) and packed is None:
         return open(place, "rb")
@@ -84,11 +95,12 @@ def open_file(place: str) -> BinaryIO:
 
 
 @contextmanager
-def reading(place: str) -> Iterator[None]:
-    """Errors of a file that cannot be read in one sentence."""
+def reading(place: str, *errors: type[Exception]) -> Iterator[None]:
+    """Errors of a file that cannot be read, and others that mean so, in one sentence."""
+    every: tuple[type[Exception], ...] = (OSError, *errors)
     try:
         yield
-    except OSError as error:
+    except every as error:
         why = getattr(error, "strerror", None) or describe(error)
         raise CorpusError(f"cannot read {shown(place)}: {why}") from None
 
@@ -146,10 +158,10 @@ def _on_disk(place: str) -> list[FoundFile]:
         # as in a shell, `**` is any number of folders, and enters none of them by a link
         deep = Path(base).glob(os.path.relpath(place, base or "."))
         paths = map(str, deep) if "**" in Path(place).parts else glob.glob(place)
-    named_paths = [(path, os.path.relpath(path, base or ".")) for path in sorted(paths)]
+    files = [(path, os.path.relpath(path, base or ".")) for path in sorted(paths)]
     return [
         FoundFile(os.path.abspath(path), name, os.path.getsize(path))
-        for path, name in named_paths
+        for path, name in files
         if path == place or (os.path.isfile(path) and _is_data(name))
     ]
 
@@ -165,7 +177,7 @@ def _walk(folder: str) -> Iterator[str]:
 
 
 def _in_store(place: str) -> list[FoundFile]:
-    base = _fixed_part(place) if _PATTERN & set(place) else place
+    base = _fixed_part(place) if _MARKS.search(place) else place
     root, files = _system(base)[1].strip("/"), []
     for info in sorted(_infos(base, recursive=True), key=lambda info: info.path):
         name = info.path.strip("/")[len(root) + 1 :]
@@ -179,8 +191,7 @@ def _in_store(place: str) -> list[FoundFile]:
 
 def _fixed_part(place: str) -> str:
     """The folder that a pattern begins with."""
-    first = min(place.index(mark) for mark in _PATTERN if mark in place)
-    folder, root, _ = place[:first].rpartition("/")
+    folder, root, _ = _MARKS.split(place)[0].rpartition("/")
     return folder or root
 
 
@@ -213,14 +224,10 @@ def write_whole(place: str, content: bytes, *, durably: bool = True) -> None:
 
 def remove(place: str) -> None:
     """Remove a file, if it is there."""
-    if not is_url(place):
-        Path(place).unlink(missing_ok=True)
-        return
     system, path = _system(place)
     try:
-        system.delete_file(path)
-    except FileNotFoundError:
-        pass
+        with suppress(FileNotFoundError):
+            system.delete_file(path)
     except OSError as error:
         raise StoreError(f"cannot remove {shown(place)}: {describe(error)}") from None
 
