@@ -16,7 +16,7 @@ from test_every_kind import KINDS
 from tiny_tokenizers import save_bert
 
 from unmask import cli
-from unmask.jobs.folder import Folder, stored_plan
+from unmask.jobs.folder import Folder, folder_at
 from unmask.jobs.worker import Worker
 from unmask.records import places
 
@@ -63,9 +63,7 @@ def put(place: str, rows: list[dict[str, Any]]) -> None:
 
 
 def folder_of(output: str) -> Folder:
-    plan = stored_plan(output)
-    assert plan is not None
-    return Folder(output, plan.digest)
+    return folder_at(output)
 
 
 def done(output: str) -> int:

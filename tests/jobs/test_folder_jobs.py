@@ -24,11 +24,11 @@ import unmask
 from unmask import cli
 from unmask.evaluation.kind import Evaluate
 from unmask.jobs import model_source, running, worker
-from unmask.jobs.folder import Folder, Shard, held, stored_plan
+from unmask.jobs.folder import Shard, folder_at, held
 from unmask.jobs.kinds import add, counted
 from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.model_source import ModelSource
-from unmask.jobs.parts import merge, parts_of
+from unmask.jobs.parts import merge
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -101,9 +101,8 @@ def rows_in(folder: Path) -> list[dict[str, Any]]:
 
 def counts_in(folder: Path) -> dict[str, Any]:
     """The counters of all parts."""
-    plan, total = stored_plan(str(folder)), counted()
-    assert plan is not None
-    for receipt in Folder(str(folder), plan.digest).receipts().values():
+    total = counted()
+    for receipt in folder_at(str(folder)).receipts().values():
         add(total, receipt["counts"])
     return total
 
@@ -164,6 +163,7 @@ def again(model, arguments, corpus, monkeypatch) -> Callable[[Path], int]:
 @pytest.mark.slow
 def test_every_flipped_bit_is_noticed_and_its_part_named(done, tmp_path, capsys) -> None:
     draw, parts = random.Random(11), sorted(done.glob("part-*"))
+    folder = folder_at(str(done))
     whole = {part: part.read_bytes() for part in parts}
     for _ in range(500):
         part = draw.choice(parts)
@@ -171,10 +171,10 @@ def test_every_flipped_bit_is_noticed_and_its_part_named(done, tmp_path, capsys)
         content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
         part.write_bytes(content)
         with pytest.raises(unmask.errors.StoreError, match=f"{part.name}' is damaged"):
-            merge(parts_of(str(done)), tmp_path / "out.csv", "csv")
+            merge(folder, folder.receipts(), tmp_path / "out.csv", "csv")
         part.write_bytes(whole[part])
     assert not (tmp_path / "out.csv").exists()
-    assert merge(parts_of(str(done)), tmp_path / "out.csv", "csv") == len(rows_in(done))
+    assert merge(folder, folder.receipts(), tmp_path / "out.csv", "csv") == len(rows_in(done))
 
 
 @pytest.mark.slow

@@ -224,15 +224,13 @@ def test_a_worker_is_for_pipelines_of_ray_data_too(cluster, model, tmp_path) -> 
 
 def test_two_drivers_in_one_folder_leave_valid_parts(model, tmp_path) -> None:
     """As in a bucket, which has no locks."""
-    from unmask.jobs import folder as folders
-
     texts = [f"the cat {n}." for n in range(40)]
     first = run(texts, model, tmp_path / "run", size=4, kind=Tokens(), on_ray=False)
-    folder = Folder(str(tmp_path / "run"), first.plan.digest)
+    folder = Folder(str(tmp_path / "run"), first.plan)
     before = parts(tmp_path / "run")
     for number in range(0, 10, 2):
         folder.forget(number)
     again = run(texts, model, tmp_path / "run", size=4, kind=Tokens(), on_ray=False)
     assert again.done == 10
     assert parts(tmp_path / "run") == before
-    assert all(folders.Folder(folder.place, folder.digest).receipts().values())
+    assert all(folder.receipts().values())

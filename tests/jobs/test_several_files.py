@@ -15,7 +15,8 @@ import pytest
 from tiny_tokenizers import save_bert
 
 from unmask import cli
-from unmask.jobs.parts import merge, parts_of
+from unmask.jobs.folder import folder_at
+from unmask.jobs.parts import merge
 from unmask.jobs.plan import sha256
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -151,12 +152,17 @@ def receive(part: Path) -> None:
     receipt.write_text(json.dumps(values))
 
 
+def merged(place: Path, output: Path, format: str) -> int:
+    folder = folder_at(str(place))
+    return merge(folder, folder.receipts(), output, format)
+
+
 @pytest.mark.slow
 def test_an_empty_part_has_no_second_header(parts, tmp_path) -> None:
     table = pq.read_table(parts[0])
     pq.write_table(table.slice(0, 0), parts[0])
     receive(parts[0])
-    assert merge(parts_of(str(tmp_path / "s")), tmp_path / "out.csv", "csv") == 1
+    assert merged(tmp_path / "s", tmp_path / "out.csv", "csv") == 1
     (row,) = read(tmp_path / "out.csv")
     assert row["text"] == "a dog ran."
 
@@ -165,7 +171,7 @@ def test_an_empty_part_has_no_second_header(parts, tmp_path) -> None:
 def test_texts_stay_as_they_are_where_a_part_has_another_type(parts, tmp_path) -> None:
     change(parts[0], extra=pa.array(["u"]).dictionary_encode(), number=pa.array(["x"]))
     change(parts[1], extra=pa.array(["v"]), number=pa.array([7]))
-    merge(parts_of(str(tmp_path / "s")), tmp_path / "out.jsonl", "jsonl")
+    merged(tmp_path / "s", tmp_path / "out.jsonl", "jsonl")
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [(row["extra"], row["number"]) for row in rows] == [("u", "x"), ("v", 7)]
 
@@ -176,7 +182,7 @@ def test_digits_are_not_lost(format, parts, tmp_path) -> None:
     """Of a column of several types the values are texts."""
     change(parts[0], id=pa.array([2**53 + 1]), n=pa.array([2**64 - 1], pa.uint64()))
     change(parts[1], id=pa.array([1.5]), n=pa.array([-1]))
-    merge(parts_of(str(tmp_path / "s")), out := tmp_path / f"out.{format}", format)
+    merged(tmp_path / "s", out := tmp_path / f"out.{format}", format)
     rows = read(out) if format == "csv" else pq.read_table(out).to_pylist()
     assert [(row["id"], row["n"]) for row in rows] == [
         (str(2**53 + 1), str(2**64 - 1)),

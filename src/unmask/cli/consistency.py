@@ -139,24 +139,24 @@ class ConsistencyCommand(many.RowsCommand, options.TableOptions):
 def read_consistency(place: str) -> "Consistency":
     """Read the rows of a model from a folder of parts; a `StoreError` if parts are missing."""
     from unmask.errors import StoreError
-    from unmask.jobs.parts import parts_of, rows_of
+    from unmask.jobs.folder import folder_at
+    from unmask.jobs.parts import rows_of
     from unmask.records import places
     from unmask.sequences.consistency.result import Consistency
 
-    folder, parts = places.shown(place), parts_of(place)
-    plan = parts.plan
+    folder = folder_at(place)
+    plan, receipts = folder.plan, folder.receipts()
     if plan.kind != "consistency":
-        raise StoreError(f"{folder} is not a folder that unmask consistency made")
-    if parts.missing:
-        raise StoreError(f"{folder}: {parts.missing}; repeat the command that began it")
+        raise StoreError(f"{places.shown(place)} is not a folder that unmask consistency made")
+    if missing := folder.missing(receipts):
+        raise StoreError(f"{places.shown(place)}: {missing}; repeat the command that began it")
     facts = {
         "model": plan.options["model_name"],
         "revision": plan.model.revision,
         "weights": plan.model.weights,
         **{name: value for name, value in plan.options.items() if name != "model_name"},
         "input": [str(file[-1]) for file in plan.input],
-        "software": sorted({str(receipt["software"]) for receipt in parts.receipts.values()}),
+        "software": sorted({str(receipt["software"]) for receipt in receipts.values()}),
     }
-    return Consistency(
-        [row for table in map(parts.table, parts.receipts) for row in rows_of(table)], facts
-    )
+    tables = (folder.table(*part) for part in receipts.items())
+    return Consistency([row for table in tables for row in rows_of(table)], facts)

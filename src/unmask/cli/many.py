@@ -310,9 +310,9 @@ def do(
 
     From the folder a file is merged if one is wanted.
     """
-    from unmask.jobs.folder import held, holds_parts
+    from unmask.jobs.folder import folder_at, held, holds_parts
     from unmask.jobs.kinds import worst
-    from unmask.jobs.parts import merge, parts_of
+    from unmask.jobs.parts import merge
     from unmask.jobs.running import run_job
 
     is_quiet, is_ended, folder = command.quiet, False, output.folder
@@ -360,7 +360,8 @@ def do(
     if output.file is not None:
         with held(folder, job.shard):
             remove_unfinished(Path(output.file).parent, Path(output.file).name)
-            merge(parts_of(folder), Path(output.file), output.format or "")
+            parts = folder_at(folder)
+            merge(parts, parts.receipts(), Path(output.file), output.format or "")
             shutil.rmtree(folder)
     return code
 

@@ -30,7 +30,8 @@ class MergeCommand:
 
     def run(self) -> int:
         """Merge what is there, and say what is not."""
-        from unmask.jobs.parts import merge, parts_of
+        from unmask.jobs.folder import folder_at
+        from unmask.jobs.parts import merge
         from unmask.records.places import is_url
 
         format = Path(self.file).suffix.lower().removeprefix(".")
@@ -40,13 +41,11 @@ class MergeCommand:
                 "or .parquet"
             )
         options.check_place("FILE", self.file)
-        folder = self.folder if is_url(self.folder) else os.path.expanduser(self.folder)
-        parts = parts_of(folder)
-        rows = merge(parts, Path(os.path.realpath(self.file)), format)
-        if parts.missing:
-            options.say(
-                f"{parts.missing}; repeat the command that began the folder, and merge again"
-            )
+        folder = folder_at(self.folder if is_url(self.folder) else os.path.expanduser(self.folder))
+        receipts = folder.receipts()
+        rows = merge(folder, receipts, Path(os.path.realpath(self.file)), format)
+        if missing := folder.missing(receipts):
+            options.say(f"{missing}; repeat the command that began the folder, and merge again")
         if not self.quiet:
             options.say(f"{rows:,} rows are in {quoted(self.file, limit=200)}")
-        return 1 if parts.missing else 0
+        return 1 if missing else 0

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from unmask.durable import make_folder
 from unmask.errors import StoreError
 from unmask.evaluation.rows import COLUMNS, LabelledMethod, ResultRow
-from unmask.jobs.folder import Shard, agree, stored_plan
+from unmask.jobs.folder import Shard, agree, folder_at, stored_plan
 from unmask.jobs.kinds import counted
-from unmask.jobs.parts import parts_of, rows_of, table_of
+from unmask.jobs.parts import rows_of, table_of
 from unmask.jobs.plan import JobPlan
 from unmask.printable import quoted
 from unmask.records import places
@@ -91,17 +91,17 @@ def read_run(place: str | Path) -> EvaluationRun:
         >>> len(read_run("results").rows)
         1
     """
-    parts = parts_of(str(place))
-    job, rows, damaged, seconds = parts.plan, list[ResultRow](), [], 0.0
+    folder = folder_at(str(place))
+    job, rows, damaged, seconds = folder.plan, list[ResultRow](), [], 0.0
     if job.kind != KIND:
         why = f"unmask {job.kind} made it"
         raise StoreError(f"{places.shown(str(place))} is not the folder of an evaluation: {why}")
     try:
-        for number, receipt in parts.receipts.items():
+        for number, receipt in folder.receipts().items():
             try:
-                table = parts.table(number)
+                table = folder.table(number, receipt)
             except StoreError:
-                damaged.append(Path(parts.folder.path(number)).name)
+                damaged.append(Path(folder.path(number)).name)
                 continue
             rows += (ResultRow(**row) for row in rows_of(table))
             seconds += receipt["seconds"]

@@ -26,6 +26,7 @@ from filelock import FileLock, Timeout
 from unmask.durable import make_folder, remove_unfinished
 from unmask.errors import StoreError
 from unmask.jobs.plan import JobPlan, sha256
+from unmask.lazy import computed_once
 from unmask.printable import quoted
 from unmask.records import places
 
@@ -36,6 +37,8 @@ PLAN = "_plan.json"
 _RECEIPT = re.compile(r"_part-(\d{6,})-[0-9a-f]{12}\.json")
 # a unit that was begun this often without a receipt is taken to kill its worker
 MOST_DEATHS = 3
+# numbers of missing parts in a message
+_MOST_NUMBERS = 5
 
 Receipt = Mapping[str, Any]
 
@@ -69,10 +72,15 @@ class Shard:
 
 @dataclass(frozen=True)
 class Folder:
-    """The parts of a plan: where workers write."""
+    """A plan and its parts: where workers write."""
 
     place: str
-    digest: str
+    plan: JobPlan
+
+    @computed_once
+    def digest(self) -> str:
+        """The digest of the plan."""
+        return self.plan.digest
 
     def path(self, number: int, name: str = "part-{}.parquet") -> str:
         """The place of a part, or of its receipt."""
@@ -115,16 +123,39 @@ class Folder:
         return receipt if is_whole and identity == (self.digest, number) else {}
 
     def receipts(self) -> dict[int, Receipt]:
-        """The receipts that are there, by unit; their parts are not looked at."""
-        # of another plan too: its parts do not match this one
+        """The receipts of units that are done, by unit; their parts are not looked at.
+
+        One that is not whole, or of another plan, is empty: its part does not match it.
+        """
         names = map(_RECEIPT.fullmatch, places.names_in(self.place))
         numbers = sorted(int(name[1]) for name in names if name)
-        return dict(zip(numbers, places.in_parallel(self.receipt, numbers), strict=True))
+        each = zip(numbers, places.in_parallel(self.receipt, numbers), strict=True)
+        return {number: receipt for number, receipt in each if "begun" not in receipt}
+
+    def missing(self, receipts: Mapping[int, Receipt]) -> str:
+        """The numbers of units that have no receipt, as a sentence; empty if all have one."""
+        every = [number for number in range(self.plan.units) if number not in receipts]
+        numbers = ", ".join(map(str, every[:_MOST_NUMBERS]))
+        more = f" and {len(every) - _MOST_NUMBERS:,} more" if len(every) > _MOST_NUMBERS else ""
+        parts = "1 part is" if len(every) == 1 else f"{len(every):,} parts are"
+        return f"{parts} missing: {numbers}{more}" if every else ""
 
     def content(self, number: int, receipt: Receipt) -> bytes | None:
         """The bytes of a part; None where they are not those of its receipt."""
         content = places.read_bytes(self.path(number)) or b""
         return content if hashlib.sha256(content).hexdigest() == receipt.get("sha256") else None
+
+    def table(self, number: int, receipt: Receipt) -> "pyarrow.Table":
+        """The rows of a part; one that does not match its receipt is a `StoreError`."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if (content := self.content(number, receipt)) is None:
+            raise StoreError(
+                f"{places.shown(self.path(number))} is damaged: it is not what was written; repeat "
+                "the command that made the folder, which computes it again"
+            )
+        return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
 
 
 def stored_plan(folder: str) -> JobPlan | None:
@@ -134,6 +165,14 @@ def stored_plan(folder: str) -> JobPlan | None:
     if content is None:
         return None
     return JobPlan.of_json(content.decode("utf-8", "replace"), places.shown(place))
+
+
+def folder_at(place: str) -> Folder:
+    """The folder of a job, of which no part is read yet."""
+    plan = stored_plan(place)
+    if plan is None:
+        raise StoreError(f"{places.shown(place)} is not the folder of a job: it has no plan")
+    return Folder(place, plan)
 
 
 def holds_parts(folder: str) -> bool:
@@ -150,9 +189,9 @@ def agree(place: str, plan: JobPlan, shard: Shard) -> Folder:
             if name.startswith("_part-"):
                 places.remove(places.inside(place, name))
         places.write_whole(places.inside(place, PLAN), plan.to_json().encode())
-        return Folder(place, plan.digest)
+        return Folder(place, plan)
     stored.check(plan, places.shown(place))
-    return Folder(place, stored.digest)
+    return Folder(place, stored)
 
 
 @contextmanager

@@ -9,13 +9,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from unmask.durable import explained, replacing
 from unmask.errors import StoreError
-from unmask.jobs.folder import Folder, Receipt, stored_plan
+from unmask.jobs.folder import Folder, Receipt
 from unmask.jobs.kinds import Kind
-from unmask.jobs.plan import JobPlan
 from unmask.records import places
 from unmask.records.files import RowBatch
 from unmask.records.rows import Row
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 _FACTS, _INPUT, _JSON, _ABSENT = b"unmask", "columns", "json", "absent"
 # a text is repeated with each of its rows, and an array of texts ends at 2 GiB
 _ROWS_AT_ONCE = 2**14
-# numbers of missing parts in a message
-_MOST_NUMBERS = 5
 # the types of JSON values that are columns of their own
 _NAMES = {str: "string", bool: "bool", int: "int64", float: "double"}
 
@@ -114,10 +111,8 @@ def _array(values: Sequence[Any], type_name: str) -> Any:
 
 def rows_of(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
     """The rows of a part, with the values that they had before."""
-    facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
-    columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    for name in columns.keys() & facts.get(_JSON, ()):
-        columns[name] = [None if v is None else json.loads(v) for v in columns[name]]
+    facts = _facts(table.schema)
+    columns = {name: _values(table, name, facts) for name in table.column_names}
     absent = {name: set(numbers) for name, numbers in facts.get(_ABSENT, {}).items()}
     for number, values in enumerate(zip(*columns.values(), strict=True)):
         row = dict(zip(columns, values, strict=True))
@@ -127,105 +122,77 @@ def rows_of(table: "pyarrow.Table") -> Iterator[dict[str, Any]]:
         yield row
 
 
+def _facts(schema: Any) -> dict[str, Any]:
+    """The notes of a part on its columns; none in a part that passes no column on."""
+    facts: dict[str, Any] = json.loads((schema.metadata or {}).get(_FACTS, b"{}"))
+    return facts
+
+
+def _values(table: Any, name: str, facts: Row) -> list[Any]:
+    """The values of a column as they were before."""
+    values: list[Any] = table.column(name).to_pylist()
+    if name in facts.get(_JSON, ()):
+        return [None if value is None else json.loads(value) for value in values]
+    return values
+
+
 # --- all units -----------------------------------------------------------------------------------
 
 
-class Parts(NamedTuple):
-    """A job's folder: its plan, and the receipts of the units that are done."""
-
-    plan: JobPlan
-    folder: Folder
-    receipts: dict[int, Receipt]
-
-    @property
-    def missing(self) -> str:
-        """The parts that are not there, by their numbers; empty if all are."""
-        every = [number for number in range(self.plan.units) if number not in self.receipts]
-        numbers = ", ".join(map(str, every[:_MOST_NUMBERS]))
-        more = f" and {len(every) - _MOST_NUMBERS:,} more" if len(every) > _MOST_NUMBERS else ""
-        if len(every) == 1:
-            return f"1 part is missing: {numbers}"
-        return f"{len(every):,} parts are missing: {numbers}{more}" if every else ""
-
-    def table(self, number: int) -> "pyarrow.Table":
-        """The rows of a part; one that does not match its receipt is a `StoreError`."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        content = self.folder.content(number, self.receipts[number])
-        if content is None:
-            raise StoreError(
-                f"{places.shown(self.folder.path(number))} is damaged: it is not what was written; "
-                "repeat the command that made the folder, which computes it again"
-            )
-        return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
-
-
-def parts_of(place: str) -> Parts:
-    """The parts of a job's folder, none of which is read yet."""
-    plan = stored_plan(place)
-    if plan is None:
-        raise StoreError(f"{places.shown(place)} is not the folder of a job: it has no plan")
-    folder = Folder(place, plan.digest)
-    done = {number: r for number, r in folder.receipts().items() if "begun" not in r}
-    return Parts(plan, folder, done)
-
-
-def merge(parts: Parts, output: Path, format: str) -> int:
+def merge(folder: Folder, receipts: Mapping[int, Receipt], output: Path, format: str) -> int:
     """Write the rows of all parts into one file, whole or not at all; returns how many."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not parts.receipts:
-        raise StoreError(f"{places.shown(parts.folder.place)} has no rows yet")
-    schema, rows = _schema(parts), 0
+    if not receipts:
+        raise StoreError(f"{places.shown(folder.place)} has no rows yet")
+    schema, rows, is_first = _schema(folder, receipts), 0, True
+    tables = (folder.table(*part) for part in receipts.items())
     with explained(output), replacing(output) as unfinished:
         if format == "parquet":
             with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
-                for table in map(parts.table, parts.receipts):
-                    columns = [_as_type(table, field) for field in schema]
+                for table in tables:
+                    facts = _facts(table.schema)
+                    columns = [_as_type(table, field, facts) for field in schema]
                     writer.write_table(pa.table(columns, schema=schema))
                     rows += table.num_rows
             return rows
         with unfinished.open("w", encoding="utf-8", newline="") as file:
-            for number, table in enumerate(map(parts.table, parts.receipts)):
+            for table in tables:
                 part = [*rows_of(table)]
-                file.write(written(part, schema.names, format, header=number == 0))
-                rows += table.num_rows
+                file.write(written(part, schema.names, format, header=is_first))
+                rows, is_first = rows + len(part), False
     return rows
 
 
-def _schema(parts: Parts) -> Any:
+def _schema(folder: Folder, receipts: Mapping[int, Receipt]) -> Any:
     """All columns of all parts, the input's first; one that has several types becomes text."""
     import pyarrow as pa
 
     types, of_input = dict[str, set[Any]](), dict[str, None]()
 
     def schema_of(number: int) -> Any:
-        return parts.table(number).schema
+        return folder.table(number, receipts[number]).schema
 
-    for schema in places.in_parallel(schema_of, parts.receipts):
-        facts = json.loads((schema.metadata or {}).get(_FACTS, b"{}"))
-        of_input.update(dict.fromkeys(facts.get(_INPUT, ())))
-        for name, column_type in zip(schema.names, schema.types, strict=True):
-            types.setdefault(name, set()).update({column_type} - {pa.null()})
+    for schema in places.in_parallel(schema_of, receipts):
+        of_input.update(dict.fromkeys(_facts(schema).get(_INPUT, ())))
+        for field in schema:
+            types.setdefault(field.name, set()).update({field.type} - {pa.null()})
     return pa.schema(
         (name, pa.string() if len(types[name]) > 1 else next(iter(types[name]), pa.null()))
         for name in dict.fromkeys([*of_input, *types])
     )
 
 
-def _as_type(table: Any, field: Any) -> Any:
+def _as_type(table: Any, field: Any, facts: Row) -> Any:
     """A column of a part with its type in the file; of several types as texts."""
     import pyarrow as pa
 
-    column = table.column(field.name) if field.name in table.column_names else pa.nulls(0)
-    if column.type == pa.null():
+    is_there = field.name in table.column_names
+    if not is_there or table.column(field.name).type == pa.null():
         return pa.nulls(table.num_rows, field.type)
-    facts = json.loads((table.schema.metadata or {}).get(_FACTS, b"{}"))
-    is_json = field.name in facts.get(_JSON, ())
-    if column.type == field.type and not is_json:
-        return column
-    values = [json.loads(v) if is_json and v else v for v in column.to_pylist()]
+    if table.column(field.name).type == field.type and field.name not in facts.get(_JSON, ()):
+        return table.column(field.name)
+    values = _values(table, field.name, facts)
     texts = [v if v is None or isinstance(v, str) else json.dumps(v, default=str) for v in values]
     return _array(texts, "string")

@@ -20,7 +20,6 @@ from unmask.errors import UnmaskError
 from unmask.jobs.folder import Folder
 from unmask.jobs.kinds import Kind, counted
 from unmask.jobs.model_source import SOFTWARE, ModelSource, check_model
-from unmask.jobs.plan import JobPlan
 from unmask.jobs.worker import Outcome, Worker, is_of_accelerator
 from unmask.model.devices import GPU
 from unmask.printable import describe, quoted
@@ -37,21 +36,21 @@ _RAY_OUTPUT = ("enable_progress_bars", "enable_operator_progress_bars", "print_o
 class RayWorker:
     """A process of the cluster with the model."""
 
-    def __init__(self, source: ModelSource, kind: Kind, folder: Folder, plan: JobPlan) -> None:
+    def __init__(self, source: ModelSource, kind: Kind, folder: Folder) -> None:
         self._folder, self._error = folder, None
         try:
-            if plan.software != SOFTWARE:
-                why = f"{plan.software} made the plan, and {SOFTWARE} is installed there"
+            if folder.plan.software != SOFTWARE:
+                why = f"{folder.plan.software} made the plan, and {SOFTWARE} is installed there"
                 raise UnmaskError(why)
             self._worker = Worker(source, kind)
-            check_model(self._worker.lm, plan.model)
+            check_model(self._worker.lm, folder.plan.model)
         except Exception as error:  # an actor that does not start is started again, for ever
             self._error = f"{describe(error)} (on node {socket.gethostname()})"
 
     def __call__(self, row: dict[str, Any]) -> dict[str, bytes]:
         """The outcome of a unit; `ends` the run if no worker could do better."""
         unit, ends = pickle.loads(row["unit"]), self._error is not None
-        outcome = Outcome(unit.number, counted(), self._error)
+        outcome = Outcome(counted(), self._error)
         try:
             if not ends:
                 outcome = self._worker.do(unit, partial(self._worker.read, unit), self._folder)
@@ -74,7 +73,7 @@ class RayWorkers:
     cpus_per_worker: int = 1
 
     def run(
-        self, kind: Kind, plan: JobPlan, folder: Folder, units: Sequence[Unit]
+        self, kind: Kind, folder: Folder, units: Sequence[Unit]
     ) -> Generator[Outcome, None, None]:
         """The outcome of every unit, as blocks of them come back."""
         import ray.data
@@ -94,7 +93,7 @@ class RayWorkers:
             warnings.simplefilter("ignore")
             results = ray.data.from_items(items, override_num_blocks=blocks).map(
                 worker,
-                fn_constructor_args=(source, kind, folder, plan),
+                fn_constructor_args=(source, kind, folder),
                 compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most),
                 num_cpus=self.cpus_per_worker,
                 num_gpus=int(source.device == GPU),

@@ -141,7 +141,7 @@ def run_job(
         left = _left(folder, source, shard, result, say)
         rows = None if source.rows is None else source.rows * len(left) // max(1, plan.units)
         if workers is not None:
-            outcomes = workers.run(job.kind, plan, folder, left)
+            outcomes = workers.run(job.kind, folder, left)
         else:
             if left and announce is not None:
                 job.announce(left, rows, announce, is_dry=False)
@@ -173,7 +173,7 @@ def run_job(
 def _left(folder: Folder, source: Source, shard: Shard, result: Result, say: Say) -> list[Unit]:
     """The units of a shard that are not done; those that failed before come last."""
     receipts, failed, damaged = folder.receipts(), set[int](), 0
-    done = [n for n in receipts if "begun" not in receipts[n] and n % shard.count == shard.index]
+    done = [number for number in receipts if number % shard.count == shard.index]
     left = {unit.number: unit for unit in list(source.units)[shard.index :: shard.count]}
 
     def is_whole(number: int) -> bool:
@@ -182,7 +182,7 @@ def _left(folder: Folder, source: Source, shard: Shard, result: Result, say: Say
     for number, whole in zip(done, places.in_parallel(is_whole, done), strict=True):
         if whole and not receipts[number]["counts"]["failed"]:
             del left[number]
-            result.add(Outcome(number, receipts[number]["counts"]))
+            result.add(Outcome(receipts[number]["counts"]))
             continue
         folder.forget(number)
         damaged += not whole

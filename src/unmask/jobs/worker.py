@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """A unit that was done, with its counters, or not, with a reason."""
+    """The counters of a unit that was done, or the reason why it was not."""
 
-    unit: int
     counts: Counts
     error: str | None = None
 
@@ -146,16 +145,16 @@ class Worker:
         try:
             batch, items = read()
         except CorpusError as error:
-            return Outcome(number, counted(), str(error))
+            return Outcome(counted(), str(error))
         # behind the reading: another process may do the unit meanwhile
         receipt = folder.receipt(number)
         if "counts" in receipt:
             # done by another process: a block of Ray's is repeated as a whole
-            return Outcome(number, receipt["counts"])
+            return Outcome(receipt["counts"])
         deaths = receipt.get("begun", 0)
         if deaths >= MOST_DEATHS:
             why = f"{unit.name}: it ended its process {deaths} times, and is skipped"
-            return Outcome(number, counted(), why)
+            return Outcome(counted(), why)
         began = time.perf_counter()
         folder.note(number, {"begun": deaths + 1})
         try:
@@ -168,7 +167,7 @@ class Worker:
             # this process survived, and reports the error itself
             folder.forget(number)
             raise
-        return Outcome(number, counts)
+        return Outcome(counts)
 
 
 def clash(names: Iterable[str], kind: Kind) -> str | None:
