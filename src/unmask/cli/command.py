@@ -8,6 +8,7 @@ what an option does not take. Commands inherit the options that they share.
 import argparse
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
 from inspect import get_annotations
 from types import NoneType
 from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
@@ -62,20 +63,15 @@ class Command(Protocol):
         """Do the work; returns the exit code."""
 
 
-def option(help: str, metavar: str | None = None, *, default: object = None, **rest: Any) -> Any:
+def option(help: str, metavar: str | None = None, *, default: Any = None, **rest: Any) -> Any:
     """A field that is the option `--name`; a field of type bool takes no value."""
     return field(default=default, metadata={"option": Option(help, metavar, **rest)})
 
 
-def required(help: str, metavar: str | None = None, **rest: Any) -> Any:
-    """The same, without a default: it has to be given."""
-    return field(metadata={"option": Option(help, metavar, **rest)})
-
-
-def argument(help: str, metavar: str, *, default: Any = MISSING, **rest: Any) -> Any:
-    """A field that is given by its place; with a default it may be left out."""
-    made = Option(help, metavar, is_positional=True, **rest)
-    return field(default=default, metadata={"option": made})
+# without a default it has to be given
+required = partial(option, default=MISSING)
+# given by its place
+argument = partial(option, default=MISSING, is_positional=True)
 
 
 def declared_by(source: Callable[[], list[Option]]) -> Any:
@@ -93,7 +89,7 @@ def declared(command: type) -> list[Option]:
             member = members.pop(name, None)
             metadata, group = member.metadata if member else {}, base.__dict__.get("GROUP")
             if "source" in metadata:
-                entries += (replace(each, group=group, into=name) for each in metadata["source"]())
+                entries += (replace(each, into=name) for each in metadata["source"]())
             elif member and "option" in metadata:
                 entry = metadata["option"]
                 changes = {"name": name, "type": hints[name], "default": member.default}

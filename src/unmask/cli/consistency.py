@@ -99,7 +99,7 @@ class ConsistencyCommand(many.RowsCommand, options.TableOptions):
             limit=self.limit,
             model_name=self.model_name or model_name(self.model),
             without_text=self.no_text,
-            settings=self.settings(progress=False),
+            settings=self.settings(),
         )
 
     def _compare(self) -> int:

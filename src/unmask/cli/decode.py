@@ -1,6 +1,5 @@
 """`unmask decode`: one fill of a text with many blanks, several of them per forward pass."""
 
-import sys
 from dataclasses import dataclass
 
 from unmask.cli import inputs, many, options
@@ -74,7 +73,7 @@ class DecodeCommand(many.RowsCommand):
             draw=self.draw,
             seed=self.seed,
             support="auto" if self.support is None else support(self.support),
-            settings=self.settings(progress=False if self.quiet else None),
+            settings=self.settings(),
         )
         if not is_one or self.dry_run:
             return many.run(self, kind, rows, output, _TEXTS_AT_ONCE)
@@ -84,10 +83,9 @@ class DecodeCommand(many.RowsCommand):
             print(options.as_json(lm, **fill))
             return 0
         print(printable(fill["sequence"]))
-        if not self.quiet:
-            groups = " then ".join(" ".join(map(str, group)) for group in fill["groups"])
-            bound = "" if fill["threshold"] is None else f" {fill['threshold']:g}"
-            count = fill["forward_passes"]
-            passes = f"{count:,} forward pass{'es' * (count != 1)}"
-            print(f"{fill['rule']}{bound}: blanks {groups}; {passes}", file=sys.stderr)
+        groups = " then ".join(" ".join(map(str, group)) for group in fill["groups"])
+        bound = "" if fill["threshold"] is None else f" {fill['threshold']:g}"
+        count = fill["forward_passes"]
+        passes = f"{count:,} forward pass{'es' * (count != 1)}"
+        self.note(f"{fill['rule']}{bound}: blanks {groups}; {passes}")
         return 0

@@ -29,7 +29,7 @@ class DemoCommand(options.TableOptions):
         """Load the model, serve the page, and wait for an interrupt."""
         if self.port is not None and not 1 <= self.port <= 65_535:
             raise UnmaskError(f"--port takes a number from 1 to 65535, not {self.port}")
-        settings = self.settings(progress=False)
+        settings = self.settings()
         lm = self.source().load()
         from unmask.demo import serve
 

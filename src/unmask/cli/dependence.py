@@ -1,6 +1,5 @@
 """`unmask dependence`: which words or residues of a text depend on each other, in a model."""
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -114,7 +113,7 @@ class DependenceCommand(many.RowsCommand):
             tree=self.tree,
             places=tuple(map(blank, self.places)) or None,
             model_name=model_name(self.model),
-            settings=self.settings(progress=False if self.quiet else None),
+            settings=self.settings(),
         )
 
     def _print(self, lm: "LanguageModel", result: "DependenceMap") -> None:
@@ -142,13 +141,12 @@ class DependenceCommand(many.RowsCommand):
         print(answer)
         if self.figure is not None:
             options.save_figure(result.plot(tree=self.tree), self.figure, quiet=self.quiet)
-        if self.quiet or self.json:
+        if self.json:
             return
         exact = result.standard_errors is None
         qualifier = "" if exact else f", estimated from {result.samples} samples"
         qualifier += ", minus the average product" if result.is_corrected else ""
-        print(
+        self.note(
             f"{result.measure} in {result.unit}{qualifier}: dependence in the model; "
-            f"{result.forward_passes:,} forward passes",
-            file=sys.stderr,
+            f"{result.forward_passes:,} forward passes"
         )

@@ -66,7 +66,7 @@ class EvaluateCommand(
             support=support,
             methods=methods,
             options=self.given(methods),
-            settings=self.settings(progress=False),
+            settings=self.settings(),
             corpus_name=self.corpus_name,
             model_name=self.model_name,
         )

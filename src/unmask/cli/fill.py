@@ -1,6 +1,5 @@
 """`unmask fill`: the likeliest joint fills of a text, by one construction or several."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,21 +25,9 @@ _blanks = partial(option, group=options.BLANKS, default=())
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Methods(options.MethodOptions):
-    """Constructions by default as the text needs them, and all of their options."""
-
-    GROUP = options.CONSTRUCTION
-
-    method: tuple[str, ...] = option(
-        options.METHOD.replace("{default}", _DEFAULT), "NAME", default=(), commas=True
-    )
-    construction_options: Mapping[str, object] = declared_by(
-        partial(options.method_options, in_fill=True)
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class FillCommand(many.RowsCommand, options.TableOptions, _Methods, options.Estimation):
+class FillCommand(
+    many.RowsCommand, options.TableOptions, options.MethodOptions, options.Estimation
+):
     """The likeliest joint fills of a text, or of many."""
 
     SUMMARY = "rank what fills the blanks of a text together"
@@ -66,6 +53,16 @@ class FillCommand(many.RowsCommand, options.TableOptions, _Methods, options.Esti
         "for one or two blanks, otherwise as many candidates as a few thousand forward passes "
         "allow. For one blank, counted from 0: 1=man,woman (default: auto)",
         "[BLANK=]CANDIDATES",
+    )
+    method: tuple[str, ...] = option(
+        options.METHOD.replace("{default}", _DEFAULT),
+        "NAME",
+        default=(),
+        commas=True,
+        group=options.CONSTRUCTION,
+    )
+    construction_options: Mapping[str, object] = declared_by(
+        partial(options.method_options, in_fill=True)
     )
     targets: tuple[str, ...] = _blanks(
         "rank only these words, with commas; a word of several pieces has the probability of all "
@@ -101,9 +98,9 @@ class FillCommand(many.RowsCommand, options.TableOptions, _Methods, options.Esti
             ),
             how=self.given(names),
             top=self.top,
-            settings=self.settings(progress=False if self.quiet else None),
+            settings=self.settings(),
         )
-        if not is_one:
+        if not is_one or (self.dry_run and self.targets):
             # a text may take seconds: each is written when it is done
             return many.run(self, kind, rows, output)
         lm = self.source().load()
@@ -128,7 +125,7 @@ class FillCommand(many.RowsCommand, options.TableOptions, _Methods, options.Esti
             "methods": kind.names(lm, cloze),
             "support": support,
             "settings": kind.settings,
-            "options": {name: values for name, values in kind.how.items() if values},
+            "options": kind.how,
         }
         pivot: Any = self.construction_options.get("pivot")
         if pivot is not None and isinstance(support, str | list):
@@ -165,14 +162,10 @@ class FillCommand(many.RowsCommand, options.TableOptions, _Methods, options.Esti
         searched = len(cloze.positions) > 2 and not cost.table_bytes
         more = " for one fill; the search for the likeliest runs more" if searched else ""
         line = f"{', '.join(request['methods'])}: {cost}{more}"
-        print(line, file=sys.stdout if self.dry_run else sys.stderr)
+        print(line) if self.dry_run else self.note(line)
 
     def _fill_words(self, lm: "LanguageModel", cloze: "Cloze", kind: "FillKind") -> None:
-        methods = kind.names(lm, cloze)
-        if self.dry_run:
-            print(f"{', '.join(methods)}: the cost of words is not known before they are ranked")
-            return
-        fills = {name: kind.answer(lm, cloze, name)["fills"] for name in methods}
+        fills = {name: kind.answer(lm, cloze, name)["fills"] for name in kind.names(lm, cloze)}
         if self.json:
             print(show.words_as_json(lm, cloze, fills, kind.piece_prior))
         else:

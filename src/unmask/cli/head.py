@@ -48,7 +48,7 @@ class HeadCommand(options.RunningOptions, options.CorpusOptions):
             sentences=self.sentences,
             attention=not self.without_attention,
             seed=self.seed,
-            settings=self.settings(progress=False if self.quiet else None),
+            settings=self.settings(),
         )
         place = place_of(lm.name)
         head.save(place)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from unmask.cli.command import Option, declared_by, option, required
 from unmask.errors import UnmaskError
-from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
+from unmask.names import METHODS, SUPPORTS
 from unmask.printable import printable, quoted
 from unmask.records.rows import FORMATS
 from unmask.text.typed import candidates
@@ -53,6 +53,7 @@ def method_options(*, in_fill: bool) -> list[Option]:
             help,
             entry.metavar or "|".join(map(str, entry.choices or ())) or None,
             choices=entry.choices,
+            group=CONSTRUCTION,
             name=name,
             type=entry.type,
         )
@@ -134,10 +135,12 @@ class RunningOptions(ModelOptions):
         # a flag that is not given leaves the preset of the model
         return ModelSource(place=self.model, shift=self.shift or None, **model_options)
 
-    def settings(self, *, progress: bool | None = None, **tables: Any) -> "Settings":
+    def settings(self, **tables: Any) -> "Settings":
         """The settings to run it with; commands print costs themselves."""
         from unmask.settings import Settings
 
+        # a command that has no such option shows no bars
+        progress = False if getattr(self, "quiet", True) else None
         return Settings(batch_size=self.batch_size, progress=progress, announce=False, **tables)
 
 
@@ -158,7 +161,7 @@ class TableOptions(RunningOptions):
         default=False,
     )
 
-    def settings(self, *, progress: bool | None = None, **tables: Any) -> "Settings":
+    def settings(self, **tables: Any) -> "Settings":
         """The settings to run it with."""
         plain = self.memory_limit.strip().upper()
         unit = next((unit for unit in _UNITS if plain.endswith(unit)), "")
@@ -168,7 +171,7 @@ class TableOptions(RunningOptions):
             wrong = f"a size such as 500MB or 8GB, not {quoted(self.memory_limit)}"
             raise UnmaskError(f"--memory-limit takes {wrong}") from None
         tables |= {"memory_limit": limit, "half_tables": self.half_tables}
-        return super().settings(progress=progress, **tables)
+        return super().settings(**tables)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,23 +204,19 @@ class CorpusOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:
-    """The constructions of a command, and their options as they declare them."""
+    """The options of the constructions of a command, as they declare them."""
 
-    GROUP = CONSTRUCTION
-
-    method: tuple[str, ...] = option(METHOD, "NAME", default=(DEFAULT_METHOD,), commas=True)
     construction_options: Mapping[str, object] = declared_by(partial(method_options, in_fill=False))
 
     def given(self, named: Sequence[str]) -> dict[str, dict[str, object]]:
         """The options that were given, by method; raises on one that no method here takes."""
         from unmask.constructions import check_options
 
-        by_method = {}
+        every, by_method = self.construction_options, dict[str, dict[str, object]]()
         for method, entry in METHODS.items():
-            every = self.construction_options
-            values = {name: every[name] for name in entry.options if name in every}
-            check_options(method if method in named or "all" in named else named[0], values)
-            by_method[method] = values
+            if values := {name: every[name] for name in entry.options if name in every}:
+                check_options(method if method in named or "all" in named else named[0], values)
+                by_method[method] = values
         return by_method
 
 

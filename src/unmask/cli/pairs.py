@@ -73,7 +73,7 @@ class PairsCommand(many.RowsCommand, options.TableOptions, options.Estimation):
             support=support,
             model_name=model_name(self.model),
             prefix=self.prefix,
-            settings=self.settings(progress=False),
+            settings=self.settings(),
         )
 
     def _named(self) -> tuple[str, str, str]:

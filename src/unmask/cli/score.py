@@ -1,7 +1,6 @@
 """`unmask score`: whole texts, words and minimal pairs, from a file into a file."""
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -174,7 +173,7 @@ class ScoreCommand(many.RowsCommand):
             without_text=self.no_text,
             prefix=self.prefix,
             groups=(blimp.PARADIGM, *blimp.GROUPS) if is_blimp else self.by,
-            settings=self.settings(progress=False if self.quiet else None),
+            settings=self.settings(),
         )
 
     def _blimp(self) -> "InputRows":
@@ -193,7 +192,7 @@ class ScoreCommand(many.RowsCommand):
 
         # a shard may have no pairs
         accuracies = _accuracies(kind, counts) if kind.is_pairs and counts["texts"] else ""
-        notes = [] if self.quiet else [*_notes(kind, counts)]
+        notes = [] if self.quiet else _notes(kind, counts)
         if output == many.Output():
             rows_shown = ""
             if self.blimp is None:
@@ -205,7 +204,7 @@ class ScoreCommand(many.RowsCommand):
         elif accuracies:
             self.note(f"{accuracies}\n")
         for line in notes:
-            print(line, file=sys.stderr)
+            self.note(line)
         return 0
 
     def _shown_columns(self, kind: "ScoreKind", rows: "list[Row]") -> list[str]:
