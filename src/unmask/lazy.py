@@ -36,7 +36,7 @@ def lazy_names(
     Args:
         package: Name of the package, for errors.
         homes: Public names by the module that defines them. Type checkers read imports under
-            TYPE_CHECKING beside it; `tests/docs/test_public_names.py` holds both to each other.
+            TYPE_CHECKING beside it; `tests/docs/test_reference.py` holds both to each other.
         modules: Public modules of the package.
     """
     home = {name: module for module, names in homes.items() for name in names}

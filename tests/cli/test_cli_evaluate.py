@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tiny_tokenizers import save_bert
 
 import unmask
 import unmask.evaluation.kind as kind
@@ -20,11 +19,6 @@ pytestmark = pytest.mark.usefixtures("read_once")
 
 WORDS = ("cat", "dog", "man", "woman")
 TEXTS = [f"the {WORDS[i % 4]} sat on a {WORDS[i // 4 % 4]}" for i in range(16)]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("models") / "tiny-bert"))
 
 
 @pytest.fixture(scope="module")

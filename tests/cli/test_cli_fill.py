@@ -12,19 +12,13 @@ from contextlib import contextmanager
 import killable
 import pytest
 from counted_rows import counted_rows
-from tiny_tokenizers import ODD, PIECES, save_bert
+from tiny_tokenizers import PIECES
 
 from unmask.cli import main
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
 PAIR = "the [MASK] sat on the [MASK]."
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    # tokens that are shown escaped have their own file; here they are out of the way
-    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
 
 
 def rows(table: str) -> list[list[str]]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from assets import real_model
-from tiny_tokenizers import save_bert
 
 from unmask.cli import main
 from unmask.sequences import word_pairs
@@ -34,11 +33,6 @@ ADDED = [
     *("pieces_2", "unknown_tokens", "forward_passes", "method", "model", "reason"),
 ]
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 @pytest.fixture

@@ -3,25 +3,19 @@
 import csv
 import json
 import re
-import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as parquet
 import pytest
-from tiny_tokenizers import save_bert
 from wilson import wilson_by_roots
 
 from unmask import cli
-from unmask.cli import many
-from unmask.cli.command import value
-from unmask.cli.score import ScoreCommand
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "score.md"
 TEXTS = ["the cat sat on the mat.", "a happy dog ran.", "unhappy cats saw the woman."]
 # of equal length, but for the last
 PAIRS = [
@@ -31,11 +25,6 @@ PAIRS = [
     ("the cats sat.", "the cat sat."),
 ]
 Score = Callable[..., tuple[str, str]]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 @pytest.fixture
@@ -51,22 +40,6 @@ def score(folder: str, capsys: pytest.CaptureFixture[str]) -> Score:
 def rows(score: Score) -> Callable[..., list[dict[str, Any]]]:
     def run(*arguments: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in score(*arguments, "--json")[0].splitlines()]
-
-    return run
-
-
-@pytest.fixture
-def rejected(folder: str, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Run it, which must end in one line and exit code 2."""
-
-    def run(*arguments: str) -> str:
-        assert cli.main(["score", *arguments, "-m", folder]) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert err.startswith("unmask: ")
-        assert err.count("\n") == 1
-        assert err[:-1].isprintable()
-        return err
 
     return run
 
@@ -220,42 +193,3 @@ def test_a_file_that_will_be_replaced_is_named_before_the_model_is_loaded(
     assert place.read_text() == "of another program\n"
     assert f"'{place}' exists, and is replaced when all rows are done\n" in score(*asked)[1]
     assert "exists" not in score(*asked, "--quiet")[1] + score(*asked, "--dry-run")[1]
-
-
-# -- BLiMP
-
-
-# -- what is rejected
-
-
-# -- the page
-
-
-def commands() -> Iterator[list[str]]:
-    page = PAGE.read_text(encoding="utf-8")
-    for script in re.findall(r"^```sh\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
-        for line in script.replace("\\\n", " ").splitlines():
-            words = shlex.split(line)
-            if "score" in words:
-                yield words[words.index("score") :]
-
-
-@pytest.mark.parametrize("words", list(commands()), ids=lambda words: " ".join(words[3:])[:60])
-def test_commands_of_the_page_are_sound(words: list[str]) -> None:
-    command = value(ScoreCommand, vars(cli._parser().parse_args(words)))
-    assert command.kind(*command.columns(is_text=False)).methods
-    many.output_of(command)
-
-
-@pytest.mark.slow
-def test_the_snippet_of_the_page_runs(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pandas")
-    page = PAGE.read_text(encoding="utf-8")
-    *_, code = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    names: dict[str, Any] = {}
-    exec(
-        compile(code.replace("bert-base-cased", Path(folder).as_posix()), "score.md", "exec"), names
-    )
-    assert list(names["frame"]["text"]) == ["the cat sat on the mat.", "the dog ran."]
-    assert len(names["by_word"]) == 11
-    assert "WordScore(text=" in capsys.readouterr().out

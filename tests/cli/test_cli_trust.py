@@ -1,16 +1,8 @@
 """What `unmask fill` says of trust, and the options of the joints beyond the paper."""
 
-import pytest
-from tiny_tokenizers import save_bert
-
 from unmask.joints.agreement import APART, CLOSE, Agreement
 
 PAIR = "the [MASK] sat on the [MASK]."
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 def test_plain_words_change_at_the_thresholds() -> None:

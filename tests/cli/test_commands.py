@@ -2,12 +2,9 @@
 
 import argparse
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 
 import pytest
-from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import _COMMANDS, _parser, main
 from unmask.cli.command import (
@@ -28,11 +25,6 @@ from unmask.names import METHODS, Method, MethodOption
 from unmask.plots.styles import style_of
 
 PAIR = "the [MASK] sat on the [MASK]."
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,15 +104,6 @@ def test_a_command_can_be_called_without_a_command_line(folder, capsys) -> None:
     called = capsys.readouterr().out
     assert main(["score", "the cat sat.", "-m", folder, "--json", "--quiet"]) == 0
     assert capsys.readouterr().out == called != ""
-
-
-def test_no_help_imports_torch() -> None:
-    code = (
-        "import sys; from unmask.cli import _parser;"
-        "[one.format_help() for one in _parser()._subparsers._group_actions[0].choices.values()];"
-        "assert not {'torch', 'numpy'} & sys.modules.keys()"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.slow

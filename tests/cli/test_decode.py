@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_tokenizers import ODD, save_bert
+from tiny_tokenizers import save_bert
 
 import unmask
 from unmask.cli import main
@@ -15,11 +15,6 @@ pytestmark = pytest.mark.usefixtures("read_once")
 
 PAIR = "the [MASK] sat on the [MASK]."
 ONE = "the [MASK] sat."
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
 
 
 @pytest.fixture

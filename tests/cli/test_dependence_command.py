@@ -12,7 +12,6 @@ import pytest
 import tiny_models
 from assets import real_model
 from counted_rows import counted_rows
-from tiny_tokenizers import save_bert
 
 import unmask
 from unmask.cli import main
@@ -22,11 +21,6 @@ pytestmark = pytest.mark.usefixtures("read_once")
 
 TEXT = "the unhappy man saw cats"
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +48,6 @@ def read(text: str, mark: str = ",") -> list[dict[str, str]]:
 
 @pytest.mark.slow
 def test_figures(depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
     place = tmp_path / "map.svg"
     code, _, err = depend(TEXT, "--figure", str(place))
     assert code == 0
@@ -138,7 +131,6 @@ def test_no_more_runs_than_is_announced(
     _, out, _ = depend(text, *options, "--dry-run", measure=measure)
     at_most = "at most " if least < 1 else ""
     found = re.match(rf"dependence: {at_most}([\d,]+) forward passes for 1 text", out)
-    assert found is not None
     rows = counted_rows(monkeypatch)
     assert depend(text, *options, measure=measure)[0] == 0
     announced = int(found[1].replace(",", ""))
@@ -207,7 +199,6 @@ def test_options_are_checked_before_the_model_loads(
 def test_a_text_too_long_for_arcs_is_refused_before_the_model_runs(
     depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("matplotlib")
     monkeypatch.setattr("unmask.plots.dependence._MOST_WORDS", 4)
     monkeypatch.setattr("unmask.jobs.kinds.dependence.DependenceKind.maps", None)
     code, out, err = depend(TEXT, "--tree", "--figure", str(tmp_path / "arcs.svg"))

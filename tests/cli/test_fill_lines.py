@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import main
 
@@ -12,11 +11,6 @@ pytestmark = pytest.mark.usefixtures("read_once")
 
 PAIR = "the [MASK] sat on the [MASK]."
 ONE = "the [MASK] sat."
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
 
 
 @pytest.fixture

@@ -5,14 +5,12 @@ import io
 import json
 import os
 import shlex
-import sys
 import threading
 from functools import partial
 from pathlib import Path
 
 import killable
 import pytest
-from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import _COMMANDS, _parser, main
 from unmask.errors import CorpusError
@@ -24,11 +22,6 @@ pytestmark = pytest.mark.usefixtures("read_once")
 
 PAIR = "the [MASK] sat on the [MASK]."
 ONE = "the [MASK] sat."
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
 
 
 def read_rows(place: str, format: str | None = None) -> list[dict[str, object]]:
@@ -149,25 +142,6 @@ def test_a_mistyped_command_is_one_line(command, hint, capsys) -> None:
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(f"unmask: no command '{command}'; {hint}fill, decode, pairs, score")
-
-
-def test_a_table_without_the_column_is_refused_before_torch_is_imported(tmp_path) -> None:
-    import subprocess
-
-    (tmp_path / "a.csv").write_text("Item;Satz\n1;der Hund, er bellt.\n")
-    code = """
-import sys
-from unmask.cli import main
-for command in (["score"], ["pairs"], ["dependence"], ["fill"]):
-    assert main([*command, "a.csv", "-m", "none"]) == 2
-assert "torch" not in sys.modules
-"""
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    lines = done.stderr.splitlines()
-    assert len(lines) == 4
-    assert all("it has 'Item', 'Satz'" in line for line in lines), lines
 
 
 def test_the_command_alone_prints_its_help(capsys) -> None:

@@ -8,7 +8,6 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
-from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import main
 from unmask.jobs import estimate
@@ -20,11 +19,6 @@ from unmask.sequences.scores import TextScore
 pytestmark = pytest.mark.usefixtures("read_once")
 
 PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
 
 
 # --- fill --------------------------------------------------------------------------------------

@@ -150,7 +150,6 @@ def test_ag_says_what_it_did() -> None:
     assert joint.method == joint.diagnostics["method"] == "ag"
     assert joint.diagnostics["steps"] == 50
     change = joint.diagnostics["last_change"]
-    assert isinstance(change, float)
     assert 0 < change < 1
     assert "converged" not in joint.diagnostics
 
@@ -163,7 +162,6 @@ def test_ag_goes_on_to_a_tolerance_and_says_what_it_reached() -> None:
     settled = reference.ag_converged(example.A, example.B, tolerance=1e-12)
     np.testing.assert_allclose(log_table(joint), np.log(settled), rtol=0, atol=1e-5)
     passes = joint.diagnostics["passes"]
-    assert isinstance(passes, int)
     stepped = build("ag", example, steps=passes)
     np.testing.assert_array_equal(log_table(stepped), log_table(joint))
     assert stepped.diagnostics["last_change"] == joint.diagnostics["residual"]

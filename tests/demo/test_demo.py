@@ -161,7 +161,6 @@ def address() -> Iterator[str]:
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
-    assert process.stdout is not None
     try:
         line = process.stdout.readline()
         place = re.search(r"http://127\.0\.0\.1:\d+/", line)

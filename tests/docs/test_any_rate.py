@@ -3,24 +3,20 @@
 import csv
 import json
 import re
-import sys
 from importlib.resources import files
 from pathlib import Path
 
+import any_rate
+import marked_page
 import pytest
 import torch
 from assets import real_model
 from huggingface_hub import ModelCard
+from reading_pages import ROOT
 from transformers import BertConfig, BertForMaskedLM
 
 import unmask
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "runs"))
-
-import any_rate
-import marked_page
-
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "results" / "models.md"
 # one token masked, before and after
 SINGLE = r"\b(\d\.\d{3})\b"
@@ -55,7 +51,6 @@ def test_of_a_sentence_any_number_of_tokens_is_masked_and_weighed() -> None:
     assert torch.equal(batch.targets, ids[batch.chosen])
     assert torch.bincount(masked, minlength=5)[1:].tolist() == pytest.approx([1500] * 4, rel=0.1)
     assert batch.chosen[:, 1:5].float().mean(0).tolist() == pytest.approx([2.5 / 4] * 4, rel=0.05)
-    assert batch.weights is not None
     # in every sentence they add up to its tokens
     sums = torch.stack([one.sum() for one in batch.weights.split(masked.tolist())])
     torch.testing.assert_close(sums, torch.full((6000,), 4.0))

@@ -1,18 +1,13 @@
 """The harness that times the engine: its floors, its page, and that it runs."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+import engine_floors as floors
+import engine_page
 import pytest
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-import engine_floors as floors  # noqa: E402
-import engine_page  # noqa: E402
-import run as harness  # noqa: E402
+import run as harness
 
 
 def comparison(name: str, median: float) -> dict[str, Any]:

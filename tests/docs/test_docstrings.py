@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reading_pages import ROOT
 
 import unmask
 from unmask.constructions.registered import REGISTERED
@@ -16,7 +17,6 @@ from unmask.evaluation.request import EvaluationRequest
 from unmask.jobs.model_source import ModelSource
 from unmask.records.corpora import CorpusSpec
 
-ROOT = Path(__file__).parents[2]
 PACKAGES = ("unmask", "unmask.plots")
 ASKED = (unmask.LanguageModel, unmask.Joint)
 ASKED_NAMES = [one.__name__ for one in ASKED]

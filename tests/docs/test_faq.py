@@ -2,11 +2,10 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
+from reading_pages import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "faq.md").read_text(encoding="utf-8")
 QUOTED = re.findall(r"^> `(.*)`$", PAGE, re.MULTILINE)
 

@@ -2,18 +2,13 @@
 
 import csv
 import json
-import sys
 from pathlib import Path
 
+import harness as run
 import pytest
 from assets import real_data, real_model
 
 import unmask
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "runs"))
-
-import harness as run  # noqa: E402
 
 ASSETS = pytest.mark.assets("items of BLiMP, SNLI and Tatoeba")
 

@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,16 +50,6 @@ def _without_docstrings(module: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
         yield from _strings(node) if isinstance(node, ast.expr) else _without_docstrings(node)
-
-
-def test_a_class_name_has_one_meaning() -> None:
-    names = Counter(
-        node.name
-        for module in MODULES.values()
-        for node in ast.walk(module)
-        if isinstance(node, ast.ClassDef)
-    )
-    assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_the_library_names_arguments_and_no_options() -> None:

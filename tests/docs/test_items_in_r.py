@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from reading_pages import ROOT
 
-ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "how-to"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 

@@ -1,15 +1,9 @@
 """The page about the paper has its Table 1 and appendix B."""
 
-import sys
-from pathlib import Path
-
+import paper_tables
 import pytest
 import snippets
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "runs"))
-
-import paper_tables  # noqa: E402
+from reading_pages import ROOT
 
 PAGE = ROOT / "docs" / "concepts" / "the-paper.md"
 

@@ -2,31 +2,25 @@
 
 import json
 import math
-import sys
 from functools import partial
-from pathlib import Path
 
+import default_rule
+import marked_page
 import numpy as np
+import parallel
+import parallel_fills
+import punt
 import pytest
+import referee
 import torch
-from test_runs_pages import check_sentences
+from compared_rules import top_k
+from reading_pages import ROOT, check_sentences
 from tiny_models import build
 
 import unmask
 from unmask.model.row_reader import RowReader
 from unmask.names import DEFAULT_RULE, RULES
 from unmask.queries.decode.decoding import BlankedText
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "runs"))
-
-import default_rule  # noqa: E402
-import marked_page  # noqa: E402
-import parallel  # noqa: E402
-import parallel_fills  # noqa: E402
-import punt  # noqa: E402
-import referee  # noqa: E402
-from compared_rules import top_k  # noqa: E402
 
 
 @pytest.mark.slow

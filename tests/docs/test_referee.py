@@ -1,17 +1,11 @@
 """The referee of rules of parallel decoding: its joints, what a rule samples, and the page."""
 
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+import referee
 import torch
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "runs"))
-
-import referee  # noqa: E402
 
 
 def small(seed: int = 0) -> referee.Exact:

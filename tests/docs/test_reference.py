@@ -1,16 +1,13 @@
 """The reference has every public name and every command, and says what they say."""
 
+import ast
+import inspect
 import re
-import sys
 from importlib import import_module
-from pathlib import Path
 
+import command_help
 import pytest
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "runs"))
-
-import command_help  # noqa: E402
+from reading_pages import ROOT
 
 FOLDER = ROOT / "docs" / "reference"
 PACKAGES = ("unmask", "unmask.plots")
@@ -44,8 +41,6 @@ def test_every_construction_is_documented() -> None:
 
 
 def test_types_of_signatures_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("sphinx")
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
     from _sphinx import names
 
     page = (FOLDER / "types.md").read_text(encoding="utf-8")
@@ -56,7 +51,6 @@ def test_types_of_signatures_are_explained(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_signature_names_its_types(monkeypatch: pytest.MonkeyPatch) -> None:
     stringify = pytest.importorskip("sphinx.util.inspect")
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
     from _sphinx import names
 
     import unmask
@@ -75,3 +69,18 @@ def test_the_width_of_the_terminal_does_not_matter(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert command_help.page() == before
     assert "\x1b" not in before
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_type_checkers_see_the_names_that_are_imported_on_first_use(package: str) -> None:
+    module = import_module(package)
+    blocks = [
+        node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)
+    ]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    seen = {(node.module, alias.name) for node in imports for alias in node.names}
+    assert seen == {(home, name) for home, names in module._HOMES.items() for name in names}
+    for home in module._HOMES:
+        import_module(home)
+    # a file that is named like its function would hide it
+    assert not any(inspect.ismodule(getattr(module, name)) for name in module.__all__)

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from reading_pages import pages, text_of
+from reading_pages import ROOT, pages, text_of
 
 import unmask
 
-ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = SETTINGS["project"]
 URLS = PROJECT["urls"]

@@ -2,38 +2,22 @@
 
 import json
 import re
-import sys
-from collections.abc import Collection
-from pathlib import Path
 
+import appendix_d
+import consistency
+import dependence_report
+import elbo as elbo_run
+import marked_page
+import pivots_report
+import pyarrow.parquet as pq
 import pytest
+import unmasking as unmasking_run
+from reading_pages import ROOT, check_sentences
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "runs"))
-
-import appendix_d  # noqa: E402
-import dependence_report  # noqa: E402
-import elbo as elbo_run  # noqa: E402
-import marked_page  # noqa: E402
-import pivots_report  # noqa: E402
-import unmasking as unmasking_run  # noqa: E402
-
 VERDICTS = ROOT / "docs" / "results" / "replication.md"
-
-
-def table(lines: list[str], first: str) -> dict[str, list[str]]:
-    """The rows of the table whose first heading is this, by their first cell."""
-    start = next(n for n, line in enumerate(lines) if line.startswith(f"| {first} |"))
-    found = {}
-    for line in lines[start + 2 :]:
-        if not line.startswith("|"):
-            break
-        name, *cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-        found[name] = cells
-    return found
 
 
 # the casino
@@ -57,11 +41,6 @@ def test_published_pivots_are_made_of_rows_without_text() -> None:
     joints = pivots_report.read(folder / "better-joints.jsonl")
     tables = pivots_report.tables(rows, joints)
     assert marked_page.stale(marked_page.made(VERDICTS, {}, tables)) == []
-    by_blanks = table(tables["pivots"], "blanks")
-    low, high = sorted(float(cells[1]) for cells in by_blanks.values())
-    page = " ".join(VERDICTS.read_text(encoding="utf-8").split())
-    assert f"examples move by {low:.1f} to {high:.1f} nats" in page
-    assert {cells[4] for cells in by_blanks.values()} == {"none"}
     for row in rows:
         assert row["id"] == f"{row['sentence']}/{row['mask']}"
         strings = {key for key, value in row.items() if isinstance(value, str)}
@@ -142,17 +121,16 @@ def test_published_verdicts_are_made_of_rows_without_text() -> None:
         assert re.fullmatch("[A-Za-z0-9_]+/[0-9]+", row["id"])
 
 
-def check_sentences(files: dict[Path, str], stated: Collection[str] = ()) -> None:
-    """Every decimal number in the sentences of a page is in its tables or its CSV files.
+# consistency
 
-    Except those that are stated, such as aims.
-    """
-    page, *tables = files.values()
-    page = re.sub(r"\]\([^)]*\)", "]", page)
-    blocks = re.findall("(?ms)^<!-- [^\\n]*: made by .*?^<!-- end of ", page)
-    # versions have more than one point
-    sentences, number = page, r"(?<![\d.])\d+\.\d+(?!\.?\d)"
-    for block in blocks:
-        sentences = sentences.replace(block, "")
-    numbers = set(re.findall(number, "".join([*blocks, *tables])))
-    assert set(re.findall(number, sentences)) - numbers - {*stated} == set()
+
+@pytest.mark.slow
+def test_the_page_of_consistency_is_made_of_rows_without_text() -> None:
+    files = consistency.files()
+    assert marked_page.stale(files) == []
+    check_sentences(files)
+    for path in consistency.ROWS.glob("*.parquet"):
+        names = pq.read_schema(path).names
+        assert not {"text", "contrast"} & set(names)
+        if path.stem in consistency.FOREIGN:
+            assert not {"first_token", "second_token"} & set(names)

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 from assets import real_model
-from reading_pages import alike, text_of
+from reading_pages import ROOT, alike, text_of
 from reading_pages import pages as all_pages
 
 from unmask import cli
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
-ROOT = Path(__file__).parents[2]
 BODY = r"((?:(?!```).*\n)*)```"
 SHOWN = re.compile(rf"^```(python|sh)\n{BODY}\n\n```text\n{BODY}$", re.MULTILINE)
 MODELS = {

@@ -243,8 +243,6 @@ def test_commands_run(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    pytest.importorskip("pyarrow")
-    pytest.importorskip("matplotlib")
     shutil.copytree(runs, folder / "runs")
     reader = Reader(models, monkeypatch, capsys)
     for block in blocks(page):

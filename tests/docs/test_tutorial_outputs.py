@@ -15,23 +15,17 @@ from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import notebooks
 import numpy as np
 import pytest
-from PIL import Image
-
-pytest.importorskip("nbformat")
-
 from IPython.core.interactiveshell import InteractiveShell
+from PIL import Image
 from read_once import reading_once
 from reading_pages import ROOT, alike, notebook
 from traitlets.config import Config
 
 import unmask
 from unmask.cli import main
-
-sys.path.insert(0, str(ROOT / "runs"))
-
-import notebooks
 
 pytestmark = pytest.mark.slow
 

@@ -2,18 +2,12 @@
 
 import json
 import re
-import sys
 import tomllib
 from pathlib import Path
 
+import notebooks
 import pytest
 from reading_pages import ROOT, notebook
-
-pytest.importorskip("nbformat")
-
-sys.path.insert(0, str(ROOT / "runs"))
-
-import notebooks
 
 PAGES = notebooks.tutorials()
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -43,7 +43,7 @@ TEXTS = [
     for where in ("on", "in")
     for what in ("mat", "hat", "car")
 ]
-WILDTYPE, VARIANTS = "MKTAYIAKQRLEDW", ["A4G", "A4G:K8L", "K2R:Q9W:D13F"]
+WILDTYPE = "MKTAYIAKQRLEDW"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import tiny_models
-from tiny_tokenizers import save_bert
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
@@ -16,16 +15,6 @@ from unmask.joints.forms import Product
 from unmask.queries.dependence import jacobian
 
 QUIET = unmask.Settings(progress=False, announce=False)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
-
-
-@pytest.fixture(scope="module")
-def lm(folder: str) -> unmask.LanguageModel:
-    return unmask.load(folder)
 
 
 # --- joints --------------------------------------------------------------------------------------

@@ -1,8 +1,5 @@
 """The pipeline `joint-fill-mask`: fill-mask with one blank, our joints with several."""
 
-import subprocess
-import sys
-
 import pytest
 from tiny_models import build
 from tiny_tokenizers import save_bert, tiny_bert, word_piece
@@ -129,18 +126,3 @@ def test_no_mask_token_is_no_masked_lm():
     tokenizer.mask_token = None
     with pytest.raises(ModelError, match="no mask token"):
         pipeline("joint-fill-mask", model=model, tokenizer=tokenizer)("the [MASK].")
-
-
-@pytest.mark.slow
-def test_the_task_is_registered_by_name_and_not_by_a_hook():
-    code = """
-import sys
-before = list(sys.meta_path)
-import unmask
-assert sys.meta_path == before and "transformers" not in sys.modules
-from transformers.pipelines import PIPELINE_REGISTRY as registry
-assert "joint-fill-mask" not in registry.supported_tasks
-unmask.pipelines.JointFillMaskPipeline
-assert registry.supported_tasks["joint-fill-mask"]["impl"] is unmask.pipelines.JointFillMaskPipeline
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

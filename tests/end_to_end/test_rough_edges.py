@@ -73,7 +73,6 @@ def a_report(*supports: str | tuple[str, ...], distances: tuple[int, ...] = (0, 
 def test_a_figure_that_is_not_drawn_is_told(
     distances: tuple[int, ...], why: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("matplotlib")
     list(draw(a_report(TOKENS, distances=distances), tmp_path, say=say))
     lines = capsys.readouterr().err.splitlines()
     figures = [path for path in tmp_path.iterdir() if path.suffix == ".svg"]
@@ -88,7 +87,6 @@ def test_a_figure_that_is_not_drawn_is_told(
 def test_a_figure_is_one_file_however_often_it_was_shown(
     lm: unmask.LanguageModel, tmp_path: Path
 ) -> None:
-    pytest.importorskip("matplotlib")
     from unmask.plots import save_figure
 
     figure = lm.joint(two_blanks(lm.tokenizer)).plot(5)

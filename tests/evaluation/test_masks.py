@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from assets import real_data, real_model
 from scipy.stats import chisquare
-from tiny_tokenizers import save_bert, tiny_bert, word_piece
+from tiny_tokenizers import tiny_bert, word_piece
 
 import unmask
 from unmask.errors import CorpusError
@@ -21,11 +21,6 @@ RESULTS = ROOT / "docs" / "results"
 
 # six tokens between [CLS] and [SEP]
 SENTENCE = Sentence("s", "the cat sat on the mat")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 def numbered(count: int) -> list[Sentence]:

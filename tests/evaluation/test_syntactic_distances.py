@@ -1,18 +1,11 @@
 """Syntactic distances: on parses made by hand, then with spaCy's own model."""
 
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import pytest
 from evaluation_rows import a_row
 from hypothesis import given
 from hypothesis import strategies as st
-
-from unmask.evaluation.rows import ResultRow
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "runs"))
-
 from syntactic_distances import (
     NO_CHARACTERS,
     NO_OFFSETS,
@@ -24,6 +17,8 @@ from syntactic_distances import (
     syntactic_distances,
     tree_distance,
 )
+
+from unmask.evaluation.rows import ResultRow
 
 # "The small dog barked loudly. It ran", heads by hand: two trees
 TEXT = "The small dog barked loudly. It ran"

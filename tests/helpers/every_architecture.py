@@ -136,26 +136,19 @@ def _sees_too(text_model: str, options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-# what an architecture needs beyond the common sizes; every name of the mapping stands here
+# what an architecture needs beyond the common sizes
 _OPTIONS: dict[str, dict[str, Any]] = {
     "albert": {"embedding_size": 16},
     "bart": _TWO_STACKS,
-    "bert": {},
     # 150 tokens are more than the 36 up to which it attends to everything
     "big_bird": {"block_size": 4, "num_random_blocks": 2},
-    "camembert": {},
     "convbert": {"embedding_size": 16, "conv_kernel_size": 3},
-    "data2vec-text": {},
     "deberta": _DISENTANGLED,
     "deberta-v2": _DISENTANGLED,
-    "distilbert": {},
     "electra": {"embedding_size": 16},
-    "ernie": {},
     "esm": {"mask_token_id": 4, "position_embedding_type": "rotary", "token_dropout": True},
     "esmc": {"mask_token_id": 4},
     "eurobert": {"mask_token_id": 4},
-    "flaubert": {},
-    "fnet": {},
     "funnel": {
         "d_model": 32,
         "n_head": 4,
@@ -164,19 +157,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "block_sizes": [1, 1],
         "num_decoder_layers": 1,
     },
-    "gte": {},
-    "ibert": {},
-    "jina_embeddings_v3": {},
-    "layoutlm": {},
     "longformer": {"attention_window": 8},
     "luke": {"entity_vocab_size": 10, "entity_emb_size": 16},
     "mbart": _TWO_STACKS,
-    "megatron-bert": {},
     "mobilebert": {"embedding_size": 16, "intra_bottleneck_size": 16},
     "modernbert": _MODERN,
     "modernvbert": _sees_too("modernbert", _MODERN),
-    "mpnet": {},
-    "mra": {},
     "mvp": _TWO_STACKS,
     "neomme": {
         "embedding_rank": 16,
@@ -186,7 +172,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "patch_size": 4,
         "embedding_dim": 8,
     },
-    "nomic_bert": {},
     # as published: as many landmarks as a segment has tokens, which is plain attention
     "nystromformer": {"num_landmarks": 8, "segment_means_seq_len": 8, "conv_kernel_size": 5},
     "perceiver": {
@@ -201,8 +186,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "reformer": _REFORMER,
     "rembert": {"input_embedding_size": 16, "output_embedding_size": 24},
-    "roberta": {},
-    "roberta-prelayernorm": {},
     "roc_bert": {
         "pronunciation_embed_dim": 8,
         "pronunciation_vocab_size": 20,
@@ -211,14 +194,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "roformer": {"embedding_size": 16},
     "squeezebert": {"embedding_size": 32},
-    "tapas": {},
     "ultrabert": _ULTRA,
     "ultravbert": _sees_too("ultrabert", _ULTRA),
-    "xlm": {},
-    "xlm-roberta": {},
-    "xlm-roberta-xl": {},
     "xmod": {"languages": ["en_XX", "de_DE"], "default_language": "en_XX"},
-    "yoso": {},
 }
 
 _SENTENCES = {
@@ -269,12 +247,12 @@ RECIPES: dict[str, Recipe] = {
     **{
         name: Recipe(
             name,
-            options,
+            _OPTIONS.get(name, {}),
             sentence=_SENTENCES.get(name),
             dense=name in _DENSE,
             spread=_SPREADS.get(name, 0.4),
         )
-        for name, options in _OPTIONS.items()
+        for name in CLASSES
     },
     **_VARIANTS,
 }

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from model_hooks import hooks
 from tiny_models import build
 from torch import Tensor, nn
 
@@ -60,7 +61,7 @@ class Subject:
 
     def check(self) -> None:
         """All that an interrupt must leave as it was."""
-        assert hooks_on(self.model) == 0
+        assert hooks(self.model) == 0
         assert torch.equal(self.own_logits(), self.logits)
         assert torch.is_grad_enabled()
         assert not torch.is_inference_mode_enabled()
@@ -68,10 +69,6 @@ class Subject:
 
     def check_joint(self) -> None:
         torch.testing.assert_close(self.asked(self.lm, TWO), self.two, atol=1e-5, rtol=0)
-
-
-def hooks_on(model: nn.Module) -> int:
-    return sum(len(m._forward_pre_hooks) + len(m._forward_hooks) for m in model.modules())
 
 
 @pytest.fixture
@@ -103,7 +100,7 @@ def test_interrupts_at_random_moments_leave_nothing_behind(alarm):
             hit += 1
             # as an interactive shell keeps it: what its frames hold is not let go
             held = error
-        assert hooks_on(subject.model) == 0, trial
+        assert hooks(subject.model) == 0, trial
         if trial % 20 == 0:
             subject.check()
         del held
@@ -216,7 +213,7 @@ def test_an_interrupt_at_every_line_of_a_pass_leaves_nothing_behind():
     line, reached = 1, True
     while reached:
         reached = interrupted_at(line, lambda: subject.lm.model.readouts(ids, [5]))
-        assert hooks_on(subject.model) == 0, line
+        assert hooks(subject.model) == 0, line
         assert torch.equal(subject.lm.model.readouts(ids, [5]), expected), line
         line += 1
     subject.check()
@@ -235,7 +232,7 @@ def test_an_interrupt_while_a_model_is_loaded_leaves_nothing_behind():
     line, reached = 1, True
     while reached:
         reached = interrupted_at(line, load)
-        assert hooks_on(subject.model) == 0, line
+        assert hooks(subject.model) == 0, line
         line += 29
     torch.testing.assert_close(subject.lm.model.readouts(ids, [5]), expected, atol=1e-6, rtol=0)
     subject.check()

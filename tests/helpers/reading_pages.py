@@ -1,6 +1,7 @@
 """Pages of the documentation as text: a notebook is Markdown with its code fenced."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +58,19 @@ def alike(printed: str, shown: str) -> None:
     for one, other in zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True):
         a, b = (float(text.replace(",", "")) for text in (one, other))
         assert a == pytest.approx(b, rel=0.05, abs=0.002), (one, other)
+
+
+def check_sentences(files: dict[Path, str], stated: Collection[str] = ()) -> None:
+    """Every decimal number in the sentences of a page is in its tables or its CSV files.
+
+    Except those that are stated, such as aims.
+    """
+    page, *tables = files.values()
+    page = re.sub(r"\]\([^)]*\)", "]", page)
+    blocks = re.findall("(?ms)^<!-- [^\\n]*: made by .*?^<!-- end of ", page)
+    # versions have more than one point
+    sentences, number = page, r"(?<![\d.])\d+\.\d+(?!\.?\d)"
+    for block in blocks:
+        sentences = sentences.replace(block, "")
+    numbers = set(re.findall(number, "".join([*blocks, *tables])))
+    assert set(re.findall(number, sentences)) - numbers - {*stated} == set()

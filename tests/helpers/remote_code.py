@@ -143,8 +143,6 @@ def module_of(folder: Path) -> Any:
     """The code in a folder, as a module."""
     name = f"toy_{abs(hash(str(folder)))}"
     spec = util.spec_from_file_location(name, folder / "modeling_toy.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

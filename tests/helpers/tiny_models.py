@@ -37,9 +37,10 @@ _SIZES: dict[str, Any] = {
 
 def build(name: str) -> tuple[Any, Any]:
     """A fresh model and tokenizer, the same at every call."""
-    tokenizer, config = _RECIPES[name]()
+    recipe, kind = _RECIPES[name]
+    tokenizer, config = recipe()
     torch.manual_seed(7)
-    model = _MODELS[name](config)
+    model = kind(config)
     _randomise(model)
     return model.eval(), tokenizer
 
@@ -235,32 +236,18 @@ def _esm() -> tuple[Any, Any]:
     )
 
 
-_RECIPES: dict[str, Callable[[], tuple[Any, Any]]] = {
-    "bert": _bert,
-    "roberta": _roberta,
-    "xlm-roberta": _xlm_roberta,
-    "distilbert": _distilbert,
-    "albert": _albert,
-    "electra": _electra,
-    "deberta-v2": _deberta_v2,
-    "deberta-v2-new-head": _deberta_v2_new_head,
-    "mpnet": _mpnet,
-    "modernbert": _modernbert,
-    "esm": _esm,
-}
-
-_MODELS = {
-    "bert": transformers.BertForMaskedLM,
-    "roberta": transformers.RobertaForMaskedLM,
-    "xlm-roberta": transformers.XLMRobertaForMaskedLM,
-    "distilbert": transformers.DistilBertForMaskedLM,
-    "albert": transformers.AlbertForMaskedLM,
-    "electra": transformers.ElectraForMaskedLM,
-    "deberta-v2": transformers.DebertaV2ForMaskedLM,
-    "deberta-v2-new-head": transformers.DebertaV2ForMaskedLM,
-    "mpnet": transformers.MPNetForMaskedLM,
-    "modernbert": transformers.ModernBertForMaskedLM,
-    "esm": transformers.EsmForMaskedLM,
+_RECIPES: dict[str, tuple[Callable[[], tuple[Any, Any]], type]] = {
+    "bert": (_bert, transformers.BertForMaskedLM),
+    "roberta": (_roberta, transformers.RobertaForMaskedLM),
+    "xlm-roberta": (_xlm_roberta, transformers.XLMRobertaForMaskedLM),
+    "distilbert": (_distilbert, transformers.DistilBertForMaskedLM),
+    "albert": (_albert, transformers.AlbertForMaskedLM),
+    "electra": (_electra, transformers.ElectraForMaskedLM),
+    "deberta-v2": (_deberta_v2, transformers.DebertaV2ForMaskedLM),
+    "deberta-v2-new-head": (_deberta_v2_new_head, transformers.DebertaV2ForMaskedLM),
+    "mpnet": (_mpnet, transformers.MPNetForMaskedLM),
+    "modernbert": (_modernbert, transformers.ModernBertForMaskedLM),
+    "esm": (_esm, transformers.EsmForMaskedLM),
 }
 
 ARCHITECTURES = tuple(_RECIPES)

@@ -13,7 +13,6 @@ from typing import Any
 import killable
 import pytest
 from test_every_kind import KINDS
-from tiny_tokenizers import save_bert
 
 from unmask import cli
 from unmask.jobs.folder import Folder, folder_at
@@ -51,11 +50,6 @@ def bucket() -> Iterator[str]:
         yield "s3://crawl"
         places._connected.cache_clear()
     server.stop()
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 def put(place: str, rows: list[dict[str, Any]]) -> None:

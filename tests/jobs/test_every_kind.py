@@ -27,7 +27,6 @@ import pyarrow.parquet as pq
 import pytest
 from damage import damaged, files_up_to
 from safetensors.torch import load_file, save_file
-from tiny_tokenizers import save_bert
 
 from unmask import cli
 from unmask.jobs.model_source import ModelSource
@@ -192,16 +191,9 @@ def models_loaded_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return dict.fromkeys(KINDS, str(save_bert(tmp_path_factory.mktemp("bert"))))
-
-
 @pytest.fixture(scope="module", params=CASES, ids="-".join)
 def job(
-    request: pytest.FixtureRequest,
-    models: dict[str, str],
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, model: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Job:
     kind, sink = request.param
     given, place = KINDS[kind], tmp_path_factory.mktemp(kind)
@@ -210,7 +202,7 @@ def job(
     (place / "in.jsonl").write_text("\n".join(lines))
     named = [str(place / "in.jsonl") if word == "FILE" else word for word in given.command]
     arguments = [*named, "--rows-per-unit", str(ROWS // UNITS)]
-    case = Case(place, given, arguments, models[kind], sink == "folder")
+    case = Case(place, given, arguments, model, sink == "folder")
     assert case.run() == (0, [])
     rows, whole = case.rows(), case.files()
     case.restore({})
@@ -380,21 +372,18 @@ def test_what_is_whole_is_not_computed_again(job: Job) -> None:
 
 
 @pytest.fixture(scope="module")
-def others(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Models of the same names and sizes, one of whose weights is another."""
-    made = {}
-    for model in set(models.values()):
-        copy = shutil.copytree(model, tmp_path_factory.mktemp("other") / Path(model).name)
-        weights = load_file(copy / "model.safetensors")
-        name = next(name for name in weights if "word_embeddings" in name)
-        weights[name][7] += 1.0
-        save_file(weights, copy / "model.safetensors", {"format": "pt"})
-        made[model] = str(copy)
-    return made
+def other_model(model: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model of the same name and size, with another weight."""
+    copy = shutil.copytree(model, tmp_path_factory.mktemp("other") / Path(model).name)
+    weights = load_file(copy / "model.safetensors")
+    name = next(name for name in weights if "word_embeddings" in name)
+    weights[name][7] += 1.0
+    save_file(weights, copy / "model.safetensors", {"format": "pt"})
+    return str(copy)
 
 
 @pytest.mark.slow
-def test_another_job_is_refused_in_one_line(job: Job, others: dict[str, str]) -> None:
+def test_another_job_is_refused_in_one_line(job: Job, other_model: str) -> None:
     """It leaves what is there, which the same command goes on with."""
     case, source = job.case, job.case.place / "in.jsonl"
     content = source.read_text()
@@ -406,7 +395,7 @@ def test_another_job_is_refused_in_one_line(job: Job, others: dict[str, str]) ->
         (case.given.other, content, case.given.said),
         (["--rows-per-unit", "5"], content, "rows_per_unit is '2' there, '5' here"),
         (["--dtype", "bfloat16"], content, "model.dtype is 'float32' there, 'bfloat16' here"),
-        (["-m", others[case.model]], content, "model.weights is"),
+        (["-m", other_model], content, "model.weights is"),
         ([], changed, "'in.jsonl' of the input has changed"),
         (["--limit", "15"], content, "'in.jsonl' of the input has changed"),
     ):

@@ -18,7 +18,6 @@ import killable
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tiny_tokenizers import save_bert
 
 import unmask
 from unmask import cli
@@ -40,11 +39,6 @@ UNIT = 10
 def texts(count: int, seed: int = 3) -> list[str]:
     draw = random.Random(seed)
     return [f"the {' '.join(draw.choices(WORDS, k=draw.randint(1, 6)))} sat." for _ in range(count)]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 @pytest.fixture(scope="module")

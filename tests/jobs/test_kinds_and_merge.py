@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tiny_tokenizers import save_bert
 
 from unmask import cli
 from unmask.cli import many
@@ -25,11 +24,6 @@ ITEMS = [
     ("a man saw [MASK].", "man", "dog"),
     ("a [MASK] [MASK].", "dog", "ran"),
 ]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 def run(*arguments: object) -> int:

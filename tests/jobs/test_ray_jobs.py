@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from test_every_kind import KINDS
-from tiny_tokenizers import save_bert
 
 from unmask import Settings, cli
 from unmask.jobs.folder import Folder
@@ -32,7 +31,6 @@ from unmask.jobs.worker import Worker
 from unmask.language_model import LanguageModel
 from unmask.records.files import open_input
 
-ray = pytest.importorskip("ray")
 pytestmark = [pytest.mark.long, pytest.mark.no_cover]
 
 TEXTS = [f"the {one} saw a {two}." for one in ("cat", "dog", "man") for two in ("mat", "dog")]
@@ -62,7 +60,10 @@ class Tokens(Kind):
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
+def cluster() -> Iterator[Any]:
+    """Ray itself, connected; no process that shares the tests imports it for nothing."""
+    import ray.data
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         # other processes of this machine are none of its business
@@ -71,13 +72,8 @@ def cluster() -> Iterator[None]:
         ray.init(log_to_driver=False, logging_level="critical", **here)
         # the kind of this file, which workers cannot import
         ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-        yield
+        yield ray
         ray.shutdown()
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 def run(
@@ -169,7 +165,7 @@ def test_a_driver_that_is_killed_goes_on(cluster, model, tmp_path, kind: str) ->
     source.write_text("\n".join(json.dumps(row) for row in given.rows))
     words = [str(source) if word == "FILE" else word for word in given.command]
     command = [*words, "-m", model, "--rows-per-unit", "1", "--quiet"]
-    address = ray.get_runtime_context().gcs_address
+    address = cluster.get_runtime_context().gcs_address
     # an evaluation is a folder
     ending = given.ending and f".{given.ending}"
     output = tmp_path / f"ray{ending}"
@@ -206,11 +202,11 @@ def test_a_model_that_a_worker_cannot_load_ends_the_run_in_one_line(
 
 def test_a_worker_is_for_pipelines_of_ray_data_too(cluster, model, tmp_path) -> None:
     table = pa.table({"n": range(12), "text": TEXTS * 2})
-    scored = ray.data.from_arrow(table).map_batches(
+    scored = cluster.data.from_arrow(table).map_batches(
         Worker,
         fn_constructor_kwargs={"model": model},
         batch_format="pyarrow",
-        compute=ray.data.ActorPoolStrategy(size=1),
+        compute=cluster.data.ActorPoolStrategy(size=1),
     )
     found = sorted(scored.take_all(), key=lambda row: row["n"])
     pq.write_table(table, tmp_path / "in.parquet")

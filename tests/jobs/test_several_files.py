@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tiny_tokenizers import save_bert
 
 from unmask import cli
 from unmask.jobs.folder import folder_at
@@ -23,11 +22,6 @@ pytestmark = pytest.mark.usefixtures("read_once")
 
 HEADER = "text,word1,word2\n"
 ITEM = "a [MASK] [MASK].,cat,sat\n"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 def run(*arguments: object) -> int:

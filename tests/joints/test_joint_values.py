@@ -10,7 +10,6 @@ from functools import partial
 
 import pytest
 import torch
-from tiny_tokenizers import ODD, save_bert
 
 import unmask
 from unmask.constructions import CONSTRUCTIONS
@@ -24,11 +23,6 @@ THREE = "the [MASK] [MASK] on the [MASK]."
 QUIET = unmask.Settings(progress=False, announce=False)
 TIGHT = replace(QUIET, memory_limit=0)
 FILLS = {ONE: ("cat",), PAIR: ("cat", "mat"), THREE: ("cat", "sat", "mat")}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
 
 
 def again(joint: Joint) -> Joint:

@@ -157,7 +157,6 @@ def test_ties_go_to_the_lower_token_with_and_without_tables(
 def test_a_look_at_a_joint_does_not_run_the_model() -> None:
     lm = toy(20)
     joint = lm.joint("t1 [MASK] [MASK]", method="orders")
-    assert isinstance(lm.model, ToyMaskedLM)
     before = lm.model.rows_asked
     assert "by orders; .top(5) ranks its fills" in repr(joint)
     assert lm.model.rows_asked == before

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy
 import pytest
 import torch
-from every_architecture import CLASSES, RECIPES, build, tokenizer
+from every_architecture import RECIPES, build, tokenizer
+from naive_tables import EVERY, Naive, assert_near, assert_tables
 from torch import Tensor
 
 import unmask
 
 TOLERANCE = 1e-4
-EVERY = slice(None)
 # tokens of a text, those that mark its ends among them; where its blanks stand
 TEXTS = {9: (3, 5), 150: (70, 72)}
 # padding, an end and the mask among them
@@ -38,15 +38,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*dense logits", "ignore:.*seque
 
 
 # --- the naive loop ----------------------------------------------------------------------------
-
-
-class Naive(NamedTuple):
-    """Both tables, [a, b], and the doubly masked distributions, in float64."""
-
-    log_a_given_b: Tensor
-    log_b_given_a: Tensor
-    log_a: Tensor
-    log_b: Tensor
 
 
 @cache
@@ -91,7 +82,7 @@ def fresh(name: str, length: int) -> Any:
 
 
 @cache
-def naive_tables(name: str, length: int) -> Naive:
+def naive(name: str, length: int) -> Naive:
     """Given that the tokens lie in the support."""
     kept = torch.tensor(SUPPORT)
 
@@ -155,30 +146,14 @@ def tables_of(
     )
 
 
-def assert_near(found: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(found, expected, atol=TOLERANCE, rtol=0)
-
-
-def assert_tables(tables: unmask.PairTables, expected: Naive) -> None:
-    assert_near(tables.a_given_b.log_prob(EVERY), expected.log_a_given_b)
-    assert_near(tables.b_given_a.log_prob(EVERY), expected.log_b_given_a)
-    assert_near(tables.masked.log_a, expected.log_a)
-    assert_near(tables.masked.log_b, expected.log_b)
-
-
-# --- nothing is left out -----------------------------------------------------------------------
-
-
-def test_every_name_of_the_mapping_has_a_recipe():
-    assert {recipe.architecture for recipe in RECIPES.values()} == set(CLASSES)
-    assert set(CLASSES) <= set(RECIPES)
+# --- the texts tell right from wrong -----------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", TEXTS)
 @pytest.mark.parametrize("name", RUNS)
 def test_the_other_blank_matters(name: str, length: int):
-    expected = naive_tables(name, length)
+    expected = naive(name, length)
     # a table whose contexts do not matter could not tell a right one from a wrong one
     for table, contexts in ((expected.log_a_given_b, 1), (expected.log_b_given_a, 0)):
         moved = table.amax(dim=contexts) - table.amin(dim=contexts)
@@ -194,23 +169,28 @@ def test_the_other_blank_matters(name: str, length: int):
 @pytest.mark.parametrize("length", TEXTS)
 @pytest.mark.parametrize("name", RUNS)
 def test_tables(name: str, length: int):
-    lm, expected = language_model(name), naive_tables(name, length)
+    lm, expected = language_model(name), naive(name, length)
     for batch_size in (5, len(SUPPORT)):
-        assert_tables(tables_of(lm, length, batch_size=batch_size), expected)
+        assert_tables(tables_of(lm, length, batch_size=batch_size), expected, TOLERANCE)
+    # single contexts: nothing but these six rows is run
+    tables, places = tables_of(lm, length), [0, 2, len(SUPPORT) - 1]
+    assert_near(tables.log_a_given(places), expected.log_a_given_b[:, places].T, TOLERANCE)
+    assert_near(tables.log_b_given(places), expected.log_b_given_a[places], TOLERANCE)
+    assert tables.diagnostics()["forward_passes"] == 2 * len(places)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_tables_over_the_whole_vocabulary(name: str):
     lm, expected = language_model(name), whole_naive_table(name)
-    assert_near(tables_of(lm, 9, whole=True).a_given_b.log_prob(EVERY), expected)
+    assert_near(tables_of(lm, 9, whole=True).a_given_b.log_prob(EVERY), expected, TOLERANCE)
     assert (lm.model.output_embedding is None) == RECIPES[name].dense
     factored = tables_of(lm, 9, whole=True, memory_limit=0)
     if RECIPES[name].dense:
         with pytest.raises(unmask.UnmaskError, match="memory limit"):
             factored.a_given_b  # noqa: B018
         return
-    assert_near(factored.a_given_b.log_prob(EVERY), expected)
+    assert_near(factored.a_given_b.log_prob(EVERY), expected, TOLERANCE)
     assert isinstance(factored.a_given_b.logits, unmask.FactoredLogits)
 
 
@@ -218,7 +198,7 @@ def test_tables_over_the_whole_vocabulary(name: str):
 @pytest.mark.parametrize("name", [name for name in RUNS if not RECIPES[name].dense])
 def test_factored_tables_of_a_long_text(name: str):
     tables = tables_of(language_model(name), 150, memory_limit=0, batch_size=len(SUPPORT))
-    assert_tables(tables, naive_tables(name, 150))
+    assert_tables(tables, naive(name, 150), TOLERANCE)
     assert isinstance(tables.b_given_a.logits, unmask.FactoredLogits)
 
 
@@ -335,7 +315,6 @@ def asked_in_vain(name: str) -> str:
 @pytest.mark.parametrize("name", ENDS)
 def test_one_true_sentence(name: str):
     said, pattern = asked_in_vain(name), RECIPES[name].sentence
-    assert pattern is not None
     assert said, "it answered"
     assert re.match(pattern, said), said
     assert "\n" not in said

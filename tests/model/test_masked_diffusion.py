@@ -173,11 +173,6 @@ def test_the_callers_tokenizer_is_not_changed(llada: str) -> None:
     assert lm.tokenizer.mask_token == MASK
 
 
-def test_code_does_not_run_unless_it_is_trusted(llada: str) -> None:
-    with pytest.raises(unmask.errors.ModelError, match="custom code"):
-        unmask.load(llada, mask_id=MASK_ID)
-
-
 def test_a_causal_model_is_refused_with_a_shift_too(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "causal", causal=True)
     for shift in (False, True):

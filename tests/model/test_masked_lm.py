@@ -91,9 +91,27 @@ def test_a_bias_outside_the_output_layer_is_not_dropped_in_bfloat16():
         model.lm_head.bias.mul_(0.2)
     expected = model.lm_head.bias.detach().bfloat16().float()
     embedding = unmask.load((model.bfloat16(), tokenizer)).model.output_embedding
-    assert embedding is not None
-    assert embedding.bias is not None
     torch.testing.assert_close(embedding.bias, expected)
+
+
+# --- outputs without a token -------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*dense logits")
+def test_outputs_that_no_token_names_are_not_ranked_by_default():
+    model, tokenizer = build("deberta-v2")
+    with torch.no_grad():
+        # the model's own choice, if it may choose them
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias") and parameter.shape == (45,):
+                parameter[-3:] += 50
+    lm = unmask.load((model, tokenizer))
+    one, three = "the cat [MASK] on the mat.", "the [MASK] [MASK] [MASK] the mat."
+    assert lm.fill(one, top=1, support="vocabulary")[0]["token"] >= 42
+    for asked in (one, two_blanks(tokenizer), three):
+        for fill in lm.fill(asked, top=3):
+            assert max(ids if isinstance(ids := fill["token"], list) else [ids]) < 42
 
 
 # --- hooks -------------------------------------------------------------------------------------

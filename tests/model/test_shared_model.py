@@ -20,7 +20,7 @@ import unmask
 from unmask.model import passes
 from unmask.model.passes import Pass, lock_of
 
-THREADS, EACH, DIFFERENT = 4, 80, 40
+THREADS, EACH, DIFFERENT = 4, 40, 40
 QUIET = unmask.Settings(progress=False, announce=False)
 ONE = "the {} sat on the [MASK]."
 TWO = "the [MASK] sat on [MASK] {}."

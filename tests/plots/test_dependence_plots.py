@@ -8,11 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-
-pytest.importorskip("matplotlib")
-
+from drawn import notes, overlapping
 from matplotlib import rc_context
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -41,10 +38,6 @@ def a_map(
 def cells(figure: Figure) -> np.ndarray:
     mesh = figure.axes[0].collections[0]
     return np.ma.filled(mesh.get_array(), np.nan)
-
-
-def notes(figure: Figure) -> str:
-    return " ".join(figure._supxlabel.get_text().split())
 
 
 def labels(figure: Figure) -> tuple[list[str], list[str]]:
@@ -96,25 +89,6 @@ def test_what_a_window_leaves_out_is_empty() -> None:
         "a b", found.places[:2], "pmi", torch.full((2, 2), math.nan), None, 1, 4
     )
     assert np.isnan(cells(nothing.plot())).all()
-
-
-def overlapping(figure: Figure) -> list[tuple[str, str]]:
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    # ticks of a colour bar beyond its ends exist, but are not drawn
-    unseen = set(figure.axes[-1].get_yticklabels()) if len(figure.axes) > 1 else set()
-    texts = [one for one in set(figure.findobj(Text)) - unseen if one.get_visible()]
-    texts = [one for one in texts if one.get_text().strip()]
-    boxes = [(one.get_text(), one.get_window_extent(renderer)) for one in texts]
-    page = figure.bbox
-    found = [
-        (text, "the page")
-        for text, box in boxes
-        if box.x0 < -1 or box.y0 < -1 or box.x1 > page.x1 + 1 or box.y1 > page.y1 + 1
-    ]
-    return found + [
-        (text, other) for (text, box), (other, its) in combinations(boxes, 2) if box.overlaps(its)
-    ]
 
 
 @pytest.mark.parametrize("size", [2, 16, 17, 40, 120, 250])

@@ -6,9 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("matplotlib")
-
 from evaluation_rows import HOSTILE, a_row
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D

@@ -3,7 +3,6 @@
 import io
 import math
 import re
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -11,15 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-
-pytest.importorskip("matplotlib")
-
+from drawn import notes, overlapping
 from matplotlib import rc_context
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
-from tiny_tokenizers import ODD, save_bert
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
@@ -44,10 +38,10 @@ def joint(
     return Joint.from_scores(table, (Support.of(names),) * 2, method=method, diagnostics=about)
 
 
-def lazy_joint(method: str = "orders") -> tuple[Joint, ToyMaskedLM]:
+def lazy_joint() -> tuple[Joint, ToyMaskedLM]:
     model = ToyMaskedLM(toy_joint(SIZE, 2), noise=0.3)
     lm = unmask.LanguageModel(model, ToyTokenizer(SIZE))
-    return lm.joint("[MASK] [MASK]", method=method), model
+    return lm.joint("[MASK] [MASK]", method="orders"), model
 
 
 def mesh(panel: object) -> object:
@@ -65,10 +59,6 @@ def ticks(panel: object) -> tuple[list[str], list[str]]:
         for axis in (panel.yaxis, panel.xaxis)
     )
     return rows, columns
-
-
-def notes(figure: Figure) -> str:
-    return " ".join(figure._supxlabel.get_text().split())
 
 
 def written(panel: object) -> dict[tuple[int, int], str]:
@@ -181,9 +171,8 @@ def test_one_blank_is_bars() -> None:
         one.plot(kind="pmi")
 
 
-@pytest.mark.parametrize("method", ["orders"])
-def test_sums_that_are_not_free_are_not_computed(method: str) -> None:
-    one, model = lazy_joint(method)
+def test_sums_that_are_not_free_are_not_computed() -> None:
+    one, model = lazy_joint()
     one.top(2 * 4)
     before = model.rows_asked
     figure = one.plot(4)
@@ -245,7 +234,6 @@ def test_trust_is_said_where_it_is_known() -> None:
     lm = unmask.LanguageModel(model, ToyTokenizer(SIZE))
     joints = lm.joints("[MASK] [MASK]", methods=["mlm", "ag"])
     agreement = joints["ag"].agreement()
-    assert agreement is not None
     said = f"J = {agreement.bits:.3f} bits: {agreement.words()}."
     assert notes(compare(joints)).count(said) == 1
     assert said in notes(joints["ag"].plot())
@@ -311,29 +299,6 @@ def test_tokens_are_text_and_nothing_else(tmp_path: Path) -> None:
     shown = {"$x$", "$\\frac{", "a\\nb", "\\x1b[31m", "[unused1]", "_x", "''", "' '", "\\u202ey"}
     assert shown | {"a", "b"} == {row for row in rows if "..." not in row}
     assert max(map(len, rows)) <= 18
-
-
-def overlapping(figure: Figure) -> list[tuple[str, str]]:
-    """Pairs of texts that cover each other, and texts that leave the page."""
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    # ticks of a colour bar beyond its ends exist, but are not drawn
-    bar = figure.axes[-1]
-    unseen = set(bar.get_yticklabels()) if bar.get_label() == "<colorbar>" else set()
-    texts = [one for one in set(figure.findobj(Text)) - unseen if one.get_visible()]
-    texts = [one for one in texts if one.get_text().strip()]
-    # turned labels have boxes that overlap where they do not
-    texts = [one for one in texts if one.get_rotation() in (0, 90)]
-    boxes = [(one.get_text(), one.get_window_extent(renderer)) for one in texts]
-    page = figure.bbox
-    found = [
-        (text, "the page")
-        for text, box in boxes
-        if box.x0 < -1 or box.y0 < -1 or box.x1 > page.x1 + 1 or box.y1 > page.y1 + 1
-    ]
-    for place, (text, box) in enumerate(boxes):
-        found += [(text, other) for other, its in boxes[:place] if box.overlaps(its)]
-    return found
 
 
 @pytest.mark.slow
@@ -410,11 +375,6 @@ def test_a_second_font_is_drawn_where_the_first_has_no_glyph(
 # --- the command line ---------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
-
-
 @pytest.mark.slow
 def test_fill_draws_what_it_prints(fill, lm, tmp_path: Path) -> None:
     one, several, single = (tmp_path / name for name in ("one.svg", "two.svg", "three.PNG"))
@@ -463,17 +423,3 @@ def test_without_matplotlib_one_line_says_what_to_install(monkeypatch, folder, c
             draw()
     assert main(["fill", PAIR, "-m", folder, "--figure", "f.svg"]) == 2
     assert "pip install 'unmask[plots]'" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_nothing_is_imported_before_it_is_needed() -> None:
-    code = (
-        "import sys, unmask.plots, unmask.cli.fill;"
-        "unmask.plots.STYLES, unmask.plots.save_figure;"
-        "assert not {'matplotlib', 'torch'} & sys.modules.keys();"
-        "assert callable(unmask.plots.compare);"
-        "from unmask import Joint; from unmask.text.support import Support; import torch;"
-        "Joint.from_scores(torch.eye(3), (Support.of('abc'),) * 2).plot();"
-        "assert 'matplotlib.pyplot' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

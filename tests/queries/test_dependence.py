@@ -80,7 +80,6 @@ def test_of_compatible_conditionals_it_is_the_mutual_information_of_the_joint() 
 
 
 def rows_asked(lm: unmask.LanguageModel) -> int:
-    assert isinstance(lm.model, ToyMaskedLM)
     return lm.model.rows_asked
 
 
@@ -160,7 +159,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
         exact = lm.dependence("[MASK] [MASK]", samples=size, settings=QUIET)
         found = lm.dependence("[MASK] [MASK]", seed=seed, settings=QUIET)
         assert exact.standard_errors is None
-        assert found.standard_errors is not None
         errors.append((found[0, 1] - exact[0, 1]) / float(found.standard_errors[0, 1]))
         held += abs(errors[-1]) < 1.96
     assert 180 <= held <= 198
@@ -181,7 +179,6 @@ def test_error_bars_of_few_samples_allow_for_tokens_that_were_not_drawn() -> Non
         exact = lm.dependence("[MASK] [MASK]", samples=size, settings=QUIET)[0, 1]
         for samples in (4, 8, 16):
             drawn = lm.dependence("[MASK] [MASK]", samples=samples, seed=seed, settings=QUIET)
-            assert drawn.standard_errors is not None
             ratios.append((drawn[0, 1] - exact) / float(drawn.standard_errors[0, 1]))
     assert np.mean(np.abs(ratios) < 2) > 0.85
     assert np.max(np.abs(ratios)) < 12
@@ -205,7 +202,6 @@ def test_fills_of_several_pieces_average_to_those_of_all(confidence: float) -> N
     values, errors = [], []
     for seed in range(100):
         found = lm.dependence(cloze, samples=16, seed=seed, settings=QUIET)
-        assert found.standard_errors is not None
         values.append(found[0, 1])
         errors.append(float(found.standard_errors[0, 1]))
     off = np.array(values) - exact
@@ -217,7 +213,6 @@ def test_fills_of_several_pieces_average_to_those_of_all(confidence: float) -> N
 def test_a_word_that_is_all_but_certain_has_an_error_bar() -> None:
     lm, cloze, exact = wide_and_narrow(10_000.0)
     found = lm.dependence(cloze, settings=QUIET)
-    assert found.standard_errors is not None
     error = float(found.standard_errors[0, 1])
     assert 0 < error < 0.2 * exact
     assert abs(found[0, 1] - exact) < 4 * error
@@ -263,7 +258,6 @@ def test_a_word_of_several_pieces_is_one_place() -> None:
     logits = torch_logits(tiny_bert())
     same(found.values, naive.pmi(logits, ids, places, tokenizer.mask_token_id), 1e-4)
     near = lm.dependence(text, samples=200, places=["unhappy", "saw"], settings=QUIET)
-    assert near.standard_errors is not None
     expected = naive.information(logits, ids, [places[1], places[3]], tokenizer.mask_token_id)
     assert abs(near[0, 1] - expected[0, 1]) < 5 * float(near.standard_errors[0, 1])
     wide = lm.dependence(text, measure="jacobian", samples=5, settings=QUIET)

@@ -86,7 +86,6 @@ def test_a_head_learns_what_features_determine() -> None:
 @pytest.mark.slow
 def test_the_head_predicts_in_one_pass_per_step(trained: unmask.LanguageModel) -> None:
     head = trained.head
-    assert head is not None
     assert head.facts["features"]["attention"] == 2 * 2 * 4
     one = trained.decode(TEXT, rule="head", threshold=0.0, settings=QUIET)
     surest = trained.decode(TEXT, rule="surest", settings=QUIET)
@@ -100,7 +99,6 @@ def test_the_head_predicts_in_one_pass_per_step(trained: unmask.LanguageModel) -
 @pytest.mark.slow
 def test_a_map_by_the_head_is_what_the_head_predicts(trained: unmask.LanguageModel) -> None:
     head, model = trained.head, trained.model
-    assert head is not None
 
     def predicted(ids: list[int], positions: list[int]) -> torch.Tensor:
         at = torch.tensor([positions])
@@ -155,7 +153,6 @@ def test_without_a_head_there_is_one_to_be_had() -> None:
 @pytest.mark.slow
 def test_passes_choose_the_bound(trained: unmask.LanguageModel) -> None:
     head = trained.head
-    assert head is not None
     bounds = [head.threshold_for(passes, 6) for passes in (1, 1.5, 2, 3, 4, 5, 6)]
     assert bounds == sorted(bounds, reverse=True)
     assert (bounds[0], bounds[-1]) == (math.inf, 0.0)
@@ -190,7 +187,6 @@ def test_a_file_gives_back_the_head_and_knows_its_model(
     trained: unmask.LanguageModel, tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head = trained.head
-    assert head is not None
     head.save(tmp_path / "sub" / FILE)
     again = unmask.DependenceHead.load(tmp_path / "sub" / FILE)
     assert again.to_dict() == head.to_dict()

@@ -19,7 +19,6 @@ from unmask.tables.marginals import MaskedMarginals
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.sketch import SketchedPair
 
-SKETCHED = ("log-pool",)
 REJECTED = [name for name, one in CONSTRUCTIONS.items() if one.unsketched]
 
 
@@ -35,27 +34,22 @@ def sketched(tables: PairTables, sketch: Sketch, method: str = "log-pool", **opt
 def test_a_compatible_joint_comes_back_within_its_error_bars(seed):
     joint = clustered(600, seed)
     sketch = Sketch(precision=None, max_passes=301, seed=seed)
-    for found in sketched_joints(
-        {name: {} for name in SKETCHED}, tables_of(joint), sketch
-    ).values():
-        assert found.is_sketched()
-        best = found.top(20)
-        for fill in best:
-            exact = math.log(joint[fill.ids])
-            assert abs(fill.log_prob - exact) < 5 * fill.error + 1e-4, fill
-        mean_z = np.mean(
-            [(f.log_prob - math.log(joint[f.ids])) ** 2 / f.error**2 for f in best[:5]]
-        )
-        assert mean_z < 16
+    found = sketched(tables_of(joint), sketch)
+    assert found.is_sketched()
+    best = found.top(20)
+    for fill in best:
+        exact = math.log(joint[fill.ids])
+        assert abs(fill.log_prob - exact) < 5 * fill.error + 1e-4, fill
+    mean_z = np.mean([(f.log_prob - math.log(joint[f.ids])) ** 2 / f.error**2 for f in best[:5]])
+    assert mean_z < 16
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", SKETCHED)
-def test_with_every_context_it_is_the_exact_joint(method):
+def test_with_every_context_it_is_the_exact_joint():
     size = 60
     tables = tables_of(clustered(size, 1), noise=0.5)
-    found = sketched(tables, Sketch(precision=None, max_passes=2 * size + 1 + 200), method)
-    exact = construct(method, tables)
+    found = sketched(tables, Sketch(precision=None, max_passes=2 * size + 1 + 200))
+    exact = construct("log-pool", tables)
     every = slice(0, size)
     assert found.shape == exact.shape
     torch.testing.assert_close(found.log_rows(every), exact.log_rows(every), atol=1e-6, rtol=0)
@@ -69,29 +63,29 @@ def test_with_every_context_it_is_the_exact_joint(method):
 @pytest.mark.slow
 def test_error_bars_are_as_wide_as_the_errors():
     tables = tables_of(clustered(300, 4), noise=0.3)
-    exact = {method: construct(method, tables) for method in SKETCHED}
-    best = {method: joint.top(1)[0].ids for method, joint in exact.items()}
+    exact = construct("log-pool", tables)
+    best = exact.top(1)[0].ids
     numbers = {
-        "best": lambda joint: joint.log_prob(*best[joint.method]),
+        "best": lambda joint: joint.log_prob(*best),
         "entropy": Joint.entropy,
         "information": Joint.mutual_information,
         "J": Joint.incompatibility,
     }
-    squares = {(name, method): [] for name in numbers for method in SKETCHED}
-    stated = {key: [] for key in squares}
+    squares = {name: [] for name in numbers}
+    stated = {name: [] for name in numbers}
     for seed in range(8):
         sketch = Sketch(precision=None, max_passes=201, seed=seed)
-        found = sketched_joints({name: {} for name in SKETCHED}, tables, sketch)
-        for (name, method), values in squares.items():
-            off = numbers[name](found[method]) - numbers[name](exact[method])
-            stated[name, method].append(found[method].standard_error(numbers[name]))
-            values.append((off / stated[name, method][-1]) ** 2)
+        found = sketched(tables, sketch)
+        for name, values in squares.items():
+            off = numbers[name](found) - numbers[name](exact)
+            stated[name].append(found.standard_error(numbers[name]))
+            values.append((off / stated[name][-1]) ** 2)
     for name, values in squares.items():
         # of normal errors with the right width the mean is one; its spread over seeds is 0.5
         assert np.mean(values) < 4.0, (name, values)
         # no error below 0.001 is stated, and J is known better than that here; entropies allow for
         # pairs that no context hints at, of which there are none here
-        least = 0.02 if name[0] in ("entropy", "information") else 0.1
+        least = 0.02 if name in ("entropy", "information") else 0.1
         assert np.mean(values) > least or np.max(stated[name]) < 0.002, (name, values, stated[name])
         assert np.mean(np.array(values) < 4) > 0.7, (name, values)
 
@@ -218,15 +212,10 @@ def test_rows_that_have_run_are_kept():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("methods", [["log-pool"], list(SKETCHED)])
-def test_rows_and_tables_take_their_part_of_the_memory_limit(methods):
-    joint = clustered(1_000, 8)
-    tables = tables_of(joint)
-    held = 4 * 2_000 * 70 + (12 + 3 * len(methods)) * 8 * 70**2
-    tables.settings = unmask.Settings(memory_limit=held)
-    found = sketched_joints({name: {} for name in methods}, tables, Sketch(precision=1e-9))
-    for one in found.values():
-        assert max(map(len, one.supports)) == 70
+def test_rows_and_tables_take_their_part_of_the_memory_limit():
+    tables = tables_of(clustered(1_000, 8))
+    tables.settings = unmask.Settings(memory_limit=4 * 2_000 * 70 + 15 * 8 * 70**2)
+    assert max(map(len, sketched(tables, Sketch(precision=1e-9)).supports)) == 70
 
 
 def test_a_memory_limit_that_leaves_a_few_contexts_is_rejected():

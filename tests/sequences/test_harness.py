@@ -1,4 +1,7 @@
-"""lm-evaluation-harness with masked LMs: its own code, on small tasks."""
+"""lm-evaluation-harness with masked LMs: its own code, on small tasks.
+
+It is imported by tests alone: every process that shares the tests imports this file.
+"""
 
 import json
 import math
@@ -22,14 +25,11 @@ from harness_runs import (
     write_choices,
     write_task,
 )
-from lm_eval.api.model import CachingLM
-from lm_eval.utils import get_rolling_token_windows
 from test_unmasking import loop, own_logits
 from tiny_models import build, saved
 
 import unmask
 from unmask import LanguageModel, UnmaskError
-from unmask.harness import UnmaskLM
 from unmask.names import TEXT_METHODS
 from unmask.sequences.unmasking import ORDERS
 
@@ -48,6 +48,10 @@ PAIRS = [
     {"context": "", "choices": ["a man ran.", "a man very."], "right": 1},
 ]
 LONG = "the cat sat on the mat. a man ran in the house and her dog was not very big at all, he is."
+
+
+def served(*arguments: Any, **options: Any) -> Any:
+    return unmask.harness.UnmaskLM(*arguments, **options)
 
 
 def requests(*arguments: tuple[object, ...]) -> list[Any]:
@@ -81,7 +85,7 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_the_harness_reports_what_score_gives(tasks: Path) -> None:
     lm = unmask.load(build("bert"))
-    results = evaluate(tasks, ["choices", "pairs", "ends", "rolling"], UnmaskLM(lm))
+    results = evaluate(tasks, ["choices", "pairs", "ends", "rolling"], served(lm))
     for task, items in (("choices", CHOICES), ("pairs", PAIRS)):
         given = [[one["context"]] * len(one["choices"]) for one in items]
         own = [
@@ -112,7 +116,7 @@ def test_the_model_by_name_with_its_arguments(
     args = f"pretrained={folder},method=pll,dtype=float32,batch_size=auto"
     some: dict[str, Any] = {"limit": 4, "cache_requests": True}
     named = evaluate(tasks, ["choices"], "unmask", model_args=args, batch_size=1, **some)
-    direct = evaluate(tasks, ["choices"], UnmaskLM(folder, method="pll", batch_size=2), **some)
+    direct = evaluate(tasks, ["choices"], served(folder, method="pll", batch_size=2), **some)
     assert list((tmp_path / "kept").iterdir())
     assert len(named["samples"]["choices"]) == 4
     for one, other in zip(
@@ -126,7 +130,7 @@ def test_a_run_that_broke_off_goes_on_from_its_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = requests(*((one["context"], c) for one in CHOICES for c in one["choices"]))
-    whole = UnmaskLM(build("bert")).loglikelihood(asked)
+    whole = served(build("bert")).loglikelihood(asked)
     score_texts, scored = unmask.harness.score_texts, [0]
 
     def breaking(lm: Any, texts: Any, **options: Any) -> Any:
@@ -151,7 +155,9 @@ def test_a_run_that_broke_off_goes_on_from_its_cache(
 
 
 def cached(folder: Path) -> Any:
-    return CachingLM(UnmaskLM(build("bert"), texts_per_unit=4), str(folder / "cache.db"))
+    from lm_eval.api.model import CachingLM
+
+    return CachingLM(served(build("bert"), texts_per_unit=4), str(folder / "cache.db"))
 
 
 @pytest.mark.long
@@ -284,7 +290,7 @@ def test_likeliest_tokens_of_pseudo_log_likelihoods(method: str) -> None:
 
 def test_spaces_between_context_and_continuation(lm: LanguageModel) -> None:
     """A token belongs to the continuation if it reaches into it, wherever the space is written."""
-    model = UnmaskLM(lm)
+    model = served(lm)
     (before, _), (after, _) = model.loglikelihood(
         requests(("the cat", " sat on"), ("the cat ", "sat on"))
     )
@@ -297,17 +303,19 @@ def test_spaces_between_context_and_continuation(lm: LanguageModel) -> None:
 
 def test_numbers_do_not_depend_on_the_batch_nor_on_other_requests(lm: LanguageModel) -> None:
     asked = requests(*((one["context"], c) for one in CHOICES for c in one["choices"]))
-    together = UnmaskLM(lm).loglikelihood(asked)
-    alone = [UnmaskLM(lm, batch_size=1).loglikelihood([one])[0] for one in asked[::5]]
-    in_units = UnmaskLM(lm, texts_per_unit=5, batch_size="3").loglikelihood(asked)
+    together = served(lm).loglikelihood(asked)
+    alone = [served(lm, batch_size=1).loglikelihood([one])[0] for one in asked[::5]]
+    in_units = served(lm, texts_per_unit=5, batch_size="3").loglikelihood(asked)
     assert [v for v, _ in together[::5]] == pytest.approx([v for v, _ in alone], abs=2e-5)
     assert [v for v, _ in together] == pytest.approx([v for v, _ in in_units], abs=2e-5)
 
 
 @pytest.mark.slow
 def test_rolling_windows_score_every_token_once(lm: LanguageModel) -> None:
+    from lm_eval.utils import get_rolling_token_windows
+
     order = "surest"
-    model = UnmaskLM(lm, order=order)
+    model = served(lm, order=order)
     short, long, nothing = model.loglikelihood_rolling(requests((LONG[:22],), (LONG,), ("",)))
     assert short == pytest.approx(lm.score(LONG[:22], method="unmasking", order=order).score)
     assert nothing == 0.0
@@ -327,7 +335,7 @@ def test_rolling_windows_score_every_token_once(lm: LanguageModel) -> None:
 
 @pytest.mark.parametrize("method", TEXT_METHODS)
 def test_every_method_takes_windows(method: str) -> None:
-    model = UnmaskLM(build("bert"), method=method)
+    model = served(build("bert"), method=method)
     (value,) = model.loglikelihood_rolling(requests((LONG,)))
     assert value < 0
 
@@ -335,7 +343,7 @@ def test_every_method_takes_windows(method: str) -> None:
 def test_a_context_that_is_too_long_loses_its_beginning(lm: LanguageModel) -> None:
     end = " a man ran."
     with pytest.warns(unmask.errors.UnmaskWarning, match="1 of 2 requests are longer"):
-        (value, _), (short, _) = UnmaskLM(lm).loglikelihood(
+        (value, _), (short, _) = served(lm).loglikelihood(
             requests((LONG, end), ("the cat sat.", end))
         )
     ids = lm.tokenizer(LONG + end, verbose=False)["input_ids"]
@@ -348,14 +356,14 @@ def test_a_context_that_is_too_long_loses_its_beginning(lm: LanguageModel) -> No
         lm.score(end, given="the cat sat.", method="unmasking").score, abs=2e-5
     )
     with pytest.raises(UnmaskError, match=r"a continuation of \d+ tokens is longer than the"):
-        UnmaskLM(lm).loglikelihood(requests(("the", " " + LONG)))
+        served(lm).loglikelihood(requests(("the", " " + LONG)))
 
 
 # --- what is refused -----------------------------------------------------------------------------
 
 
 def test_generation_and_chats_are_refused(tasks: Path) -> None:
-    model = UnmaskLM(build("bert"))
+    model = served(build("bert"))
     with pytest.raises(UnmaskError, match="does not say how many; choose tasks of likelihoods"):
         evaluate(tasks, ["until"], model)
     with pytest.raises(UnmaskError, match="no chat template"):
@@ -376,11 +384,11 @@ def test_generation_and_chats_are_refused(tasks: Path) -> None:
 def test_arguments_that_are_wrong(arguments: str, why: str, tmp_path: Path) -> None:
     folder = saved("bert", tmp_path / "bert") if "FOLDER" in arguments else ""
     with pytest.raises(UnmaskError, match=why):
-        UnmaskLM.create_from_arg_string(arguments.replace("FOLDER", folder))
+        unmask.harness.UnmaskLM.create_from_arg_string(arguments.replace("FOLDER", folder))
 
 
 def test_a_request_that_cannot_be_scored_is_named() -> None:
-    model = UnmaskLM(build("bert"))
+    model = served(build("bert"))
     with pytest.raises(UnmaskError, match="request 1: the text is empty: ' '"):
         model.loglikelihood(requests(("", "the cat"), ("", " ")))
 
@@ -400,7 +408,7 @@ def test_the_harness_default_of_one_row_at_a_time_is_not_taken(
 ) -> None:
     model_args = {"pretrained": saved("bert", tmp_path / "bert"), **arguments}
     defaults = {"batch_size": 1, "max_batch_size": None, "device": None}
-    assert UnmaskLM.create_from_arg_obj(model_args, defaults)._batch_size == rows
+    assert unmask.harness.UnmaskLM.create_from_arg_obj(model_args, defaults)._batch_size == rows
 
 
 @pytest.mark.slow
@@ -420,21 +428,3 @@ from unmask.harness import UnmaskLM
 assert model is UnmaskLM and issubclass(model, LM)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.slow
-def test_without_the_extra_one_line_says_what_to_install() -> None:
-    code = """
-import runpy, sys
-import unmask, unmask.cli, unmask.loading
-assert "lm_eval" not in sys.modules
-sys.modules["lm_eval"] = None
-try:
-    import unmask.harness
-except unmask.UnmaskError as error:
-    print(error)
-runpy.run_module("unmask.harness", run_name="__main__")
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    why = "this needs lm-evaluation-harness: pip install 'unmask[harness]'\n"
-    assert (run.returncode, run.stdout, run.stderr) == (1, why, f"unmask: {why}")

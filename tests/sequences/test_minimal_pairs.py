@@ -2,20 +2,16 @@
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
+import blimp_report
 import numpy as np
 import pytest
+from wilson import wilson_by_roots
 
 from unmask.errors import UnmaskError
 from unmask.sequences.minimal_pairs import Verdict, accuracies, accuracy, correct, wilson
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "runs"))
-
-import blimp_report
-from wilson import wilson_by_roots
 
 
 @pytest.mark.parametrize("trials", [1, 2, 5, 37, 1000])

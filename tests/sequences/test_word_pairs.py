@@ -8,7 +8,6 @@ from dataclasses import fields
 import numpy as np
 import pytest
 import torch
-from tiny_tokenizers import save_bert
 from toy_lm import ToyMaskedLM, ToyTokenizer
 
 import unmask
@@ -47,11 +46,6 @@ BAD = {
     "long word": (("[MASK] [MASK]", "un" + "s" * 30, "sat"), "has 34 tokens; this model takes at"),
     "unknown text": (("☃ [MASK] [MASK]", "cat", "sat"), "the text has no token that this model"),
 }
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 def by_hand(lm, pair, blanks, given=()) -> float:

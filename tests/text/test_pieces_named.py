@@ -5,7 +5,7 @@ import re
 import warnings
 
 import pytest
-from tiny_tokenizers import save_bert, tiny_bert, word_piece
+from tiny_tokenizers import tiny_bert, word_piece
 from transformers import pipeline
 
 import unmask
@@ -19,16 +19,6 @@ ONE = (
     "rank words of"
 )
 QUIET = unmask.Settings(progress=False, announce=False)
-
-
-@pytest.fixture(scope="module")
-def lm() -> unmask.LanguageModel:
-    return unmask.load((tiny_bert(), word_piece()))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> str:
-    return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 def warned(ask) -> list[str]:
