@@ -23,13 +23,14 @@ from interleaved import in_turns, ratios
 
 import unmask
 from unmask.model.row_reader import RowReader
-from unmask.queries.decode.decoding import BlankedText, Decoding, fill_blanked
+from unmask.queries.decode.decoding import Decoding, fill_blanked
 from unmask.queries.decode.head import DependenceHead
+from unmask.text.cloze import Cloze
 
 SIZES = ((1, 24, 8), (16, 24, 4), (16, 24, 12), (16, 96, 12))
 
 
-def texts(lm: unmask.LanguageModel, rows: int, length: int, blanks: int) -> list[BlankedText]:
+def texts(lm: unmask.LanguageModel, rows: int, length: int, blanks: int) -> list[Cloze]:
     """Random tokens with random blanks."""
     axis, rng = lm.support("tokens"), np.random.default_rng(0)
     made = []
@@ -37,12 +38,12 @@ def texts(lm: unmask.LanguageModel, rows: int, length: int, blanks: int) -> list
         ids = rng.choice(axis.ids.numpy(), length)
         places = sorted(rng.choice(length, blanks, replace=False).tolist())
         ids[places] = lm.tokenizer.mask_token_id
-        made.append(BlankedText(tuple(ids.tolist()), tuple(places)))
+        made.append(Cloze("", tuple(ids.tolist()), tuple(places)))
     return made
 
 
 def runs_of(
-    lm: unmask.LanguageModel, head: DependenceHead, some: list[BlankedText]
+    lm: unmask.LanguageModel, head: DependenceHead, some: list[Cloze]
 ) -> dict[str, Callable[[], None]]:
     """One step in three ways."""
     axis = lm.support("tokens")

@@ -49,8 +49,9 @@ from rows import read as measured
 import unmask
 from unmask.model.row_reader import RowReader
 from unmask.plots.saving import library, save_figure
-from unmask.queries.decode.decoding import BlankedText, Decoding, fill_blanked
+from unmask.queries.decode.decoding import Decoding, fill_blanked
 from unmask.queries.decode.head import DependenceHead
+from unmask.text.cloze import Cloze
 
 QUIET = unmask.Settings(progress=False, announce=False)
 PAGE = Path("docs/results/parallel-filling.md")
@@ -120,7 +121,7 @@ def in_a_run(name: str) -> bool:
 
 def blanked(
     lm: unmask.LanguageModel, sentence: Any, blanks: Sequence[int] = (FEWEST, MOST)
-) -> BlankedText | None:
+) -> Cloze | None:
     """None if it is too short; of so many blanks at least and at most."""
     ids = lm.tokenizer(sentence.text, verbose=False)["input_ids"]
     special = set(lm.tokenizer.all_special_ids)
@@ -131,18 +132,17 @@ def blanked(
         return None
     chosen = hidden(places, sentence.id, count, run=in_a_run(sentence.id))
     masked = tuple(lm.tokenizer.mask_token_id if p in chosen else t for p, t in enumerate(ids))
-    return BlankedText(masked, tuple(chosen))
+    return Cloze(sentence.text, masked, tuple(chosen))
 
 
 def whole(
     lm: unmask.LanguageModel, blanks: Sequence[int], count: int
-) -> dict[str, tuple[BlankedText, int]]:
+) -> dict[str, tuple[Cloze, int]]:
     """Sentences of so many masks at least and at most, and nothing else, with a seed of each."""
-    texts = dict[str, tuple[BlankedText, int]]()
+    texts = dict[str, tuple[Cloze, int]]()
     for length in range(blanks[0], blanks[1] + 1):
         cloze = lm.cloze(" ".join([lm.tokenizer.mask_token] * length))
-        text = BlankedText(cloze.ids, cloze.positions)
-        texts |= {f"{length}:{seed}": (text, seed) for seed in range(count)}
+        texts |= {f"{length}:{seed}": (cloze, seed) for seed in range(count)}
     return texts
 
 
@@ -151,7 +151,7 @@ Context = tuple[tuple[int, ...], int]
 
 def scores(
     lm: unmask.LanguageModel,
-    texts: Mapping[str, BlankedText],
+    texts: Mapping[str, Cloze],
     fills: Mapping[str, set[Any]],
     count: int = ORDERS,
 ) -> dict[tuple[str, tuple[int, ...]], float]:
@@ -191,7 +191,7 @@ def scores(
 def filled(
     lm: unmask.LanguageModel,
     head: DependenceHead | None,
-    some: Mapping[str, BlankedText],
+    some: Mapping[str, Cloze],
     ways: Mapping[str, Sequence[float]],
     orders: int,
     draws: int,
@@ -247,7 +247,7 @@ def fill(lm: unmask.LanguageModel, head: DependenceHead | None, chosen: argparse
     path = Path(chosen.rows)
     done = {row["id"] for row in measured(path)}
     number, of = map(int, chosen.part.split("/"))
-    texts: dict[str, BlankedText] = {}
+    texts: dict[str, Cloze] = {}
     seeds: dict[str, int] = {}
     if chosen.whole:
         every = whole(lm, chosen.blanks, chosen.limit if chosen.draws else 1)

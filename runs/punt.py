@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from unmask.model.row_reader import Outcomes, RowReader
-from unmask.queries.decode.decoding import BlankedText
+from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 
@@ -22,7 +22,7 @@ from unmask.text.support import Support
 class Punted:
     """A text that is filled step by step: places of its tokens on the support, by blank."""
 
-    text: BlankedText
+    text: Cloze
     ids: list[int] = field(init=False)
     left: list[int] = field(init=False)
     tokens: list[int] = field(init=False)
@@ -56,7 +56,7 @@ def moved(before: Tensor, now: Tensor) -> float:
 
 
 def fill(
-    reader: RowReader, texts: Mapping[str, BlankedText], support: Support, epsilon: float
+    reader: RowReader, texts: Mapping[str, Cloze], support: Support, epsilon: float
 ) -> dict[str, Punted]:
     """Every text, filled; all of them advance in the same batches."""
     states = {name: Punted(text) for name, text in texts.items()}

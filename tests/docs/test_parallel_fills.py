@@ -20,14 +20,12 @@ from tiny_models import build
 import unmask
 from unmask.model.row_reader import RowReader
 from unmask.names import DEFAULT_RULE, RULES
-from unmask.queries.decode.decoding import BlankedText
 
 
 @pytest.mark.slow
 def test_a_fill_is_scored_by_the_chain_rule_along_random_orders() -> None:
     lm = unmask.load(build("bert"))
-    cloze = lm.cloze("the [MASK] sat [MASK] the [MASK].")
-    text = BlankedText(cloze.ids, cloze.positions)
+    text = lm.cloze("the [MASK] sat [MASK] the [MASK].")
     fills = {
         tuple(lm.tokenizer.convert_tokens_to_ids(words.split()))
         for words in ("cat on mat", "dog on mat", "dog in hat")
@@ -53,9 +51,8 @@ def test_a_fill_is_scored_by_the_chain_rule_along_random_orders() -> None:
 def test_draws_are_scored_one_by_one_and_averaged() -> None:
     lm = unmask.load(build("bert"))
     cloze = lm.cloze("the [MASK] sat [MASK] the [MASK].")
-    text = BlankedText(cloze.ids, cloze.positions)
     ways = {"surest": (0,), "top-k": (2,)}
-    (row,) = parallel_fills.filled(lm, None, {"a": text}, ways, orders=2, draws=3)
+    (row,) = parallel_fills.filled(lm, None, {"a": cloze}, ways, orders=2, draws=3)
     drawn = [
         lm.decode(cloze, rule=partial(top_k, threshold=2), draw=True, seed=seed, support="tokens")
         for seed in range(3)
@@ -64,7 +61,7 @@ def test_draws_are_scored_one_by_one_and_averaged() -> None:
     assert steps == 2
     assert log_q == pytest.approx(np.mean([one["log_prob"] for one in drawn]), abs=1e-4)
     tokens = {tuple(one["token"]) for one in drawn}
-    totals = parallel_fills.scores(lm, {"a": text}, {"a": tokens}, 2)
+    totals = parallel_fills.scores(lm, {"a": cloze}, {"a": tokens}, 2)
     expected = np.mean([totals["a", tuple(one["token"])] for one in drawn])
     assert log_p == pytest.approx(expected, abs=1e-4)
 
@@ -90,7 +87,7 @@ def test_tested_blanks_are_filled_at_once_or_one_by_one_as_epsilon_says() -> Non
     clozes = [
         lm.cloze(text) for text in ("the [MASK] [MASK] on [MASK] mat [MASK]", "a [MASK] [MASK].")
     ]
-    texts = {str(n): BlankedText(cloze.ids, cloze.positions) for n, cloze in enumerate(clozes)}
+    texts = {str(n): cloze for n, cloze in enumerate(clozes)}
     axis, reader = lm.support("tokens"), RowReader(lm.model, parallel_fills.QUIET)
     # four blanks have a level of halves and one of quarters; with none below epsilon, then three
     for epsilon, rule, passes in ((math.inf, "all-at-once", (3, 2)), (-1.0, "surest", (9, 3))):

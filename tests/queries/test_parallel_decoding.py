@@ -14,7 +14,7 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 import unmask
 from unmask.model.row_reader import RowReader
 from unmask.queries.decode import decoding
-from unmask.queries.decode.decoding import BlankedText, Decoding, fill_blanked
+from unmask.queries.decode.decoding import Decoding, fill_blanked
 from unmask.queries.decode.rules import Step
 
 QUIET = unmask.Settings(progress=False)
@@ -145,14 +145,13 @@ def test_rules_side_by_side_fill_as_each_alone() -> None:
     lm = unmask.load(build("bert"))
     axis = lm.support("tokens")
     cloze = lm.cloze("the [MASK] sat [MASK] the [MASK] [MASK].")
-    text = BlankedText(cloze.ids, cloze.positions)
     ways = [("surest", 0), *((rule, 0) for rule in OWN.values()), ("mutual-information", 0.05)]
     ways += [("all-at-once", 0), ("surest", 0)]
     hows = [Decoding(rule, threshold, axis) for rule, threshold in ways]
     reader = RowReader(lm.model, QUIET)
-    together = fill_blanked(reader, [text] * len(hows), hows)
+    together = fill_blanked(reader, [cloze] * len(hows), hows)
     for how, one in zip(hows, together, strict=True):
-        (alone,) = fill_blanked(RowReader(lm.model, QUIET), [text], [how])
+        (alone,) = fill_blanked(RowReader(lm.model, QUIET), [cloze], [how])
         assert (one.tokens, one.steps) == (alone.tokens, alone.steps)
         assert one.forward_passes == alone.forward_passes
         assert one.log_prob == pytest.approx(alone.log_prob, abs=1e-4)

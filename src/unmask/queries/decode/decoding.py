@@ -34,9 +34,8 @@ from unmask.queries.decode.rules import (
     own_choice,
     rule_name,
 )
-from unmask.queries.dependence.dependence_map import Place
 from unmask.queries.dependence.information import by_information
-from unmask.queries.dependence.question import MapOptions, MapQuestion
+from unmask.queries.dependence.question import MapOptions, question_of
 from unmask.queries.joint_model import Axes, JointModel
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import is_auto
@@ -49,19 +48,6 @@ _SAMPLES_PER_STEP = 12
 Decision = tuple[list[int], list[int], float, Tensor | None]
 # layers, from the last, whose attention is averaged
 _ATTENDING = 2
-
-
-@dataclass(frozen=True)
-class BlankedText:
-    """Token ids, the positions of the blanks among them, which hold the mask."""
-
-    ids: tuple[int, ...]
-    positions: tuple[int, ...]
-
-    def question(self) -> MapQuestion:
-        """The mutual information of its blanks, as a question."""
-        places = tuple(Place("", (position,)) for position in self.positions)
-        return MapQuestion("", self.ids, places, is_whole=False)
 
 
 class Predictor(Protocol):
@@ -118,7 +104,7 @@ class Filling:
     the sum of the log-probabilities that the tokens had when they were filled in.
     """
 
-    def __init__(self, text: BlankedText, decoding: Decoding) -> None:
+    def __init__(self, text: Cloze, decoding: Decoding) -> None:
         self.text, self.decoding, count = text, decoding, len(text.positions)
         self.ids, self.left, self.tokens = list(text.ids), list(range(count)), [0] * count
         self.steps: list[tuple[int, ...]] = []
@@ -174,7 +160,7 @@ class Filling:
 
 
 def fill_blanked(
-    reader: RowReader, texts: Sequence[BlankedText], decodings: Sequence[Decoding]
+    reader: RowReader, texts: Sequence[Cloze], decodings: Sequence[Decoding]
 ) -> list[Filling]:
     """Every text filled as its decoding says, in the order given; all have one support."""
     fillings = [Filling(*pair) for pair in zip(texts, decodings, strict=True)]
@@ -230,8 +216,8 @@ def _measure(reader: RowReader, fillings: Sequence[Filling]) -> None:
     if not measurable:
         return
     options = MapOptions("mutual-information", measurable[0].decoding.support, _SAMPLES_PER_STEP)
-    texts = [BlankedText(tuple(each.ids), each.open_positions) for each in measurable]
-    results = by_information(reader, [text.question() for text in texts], options)
+    texts = [Cloze("", tuple(each.ids), each.open_positions) for each in measurable]
+    results = by_information(reader, list(map(question_of, texts)), options)
     for filling, result in zip(measurable, results, strict=True):
         filling.measured = result.values
         filling.forward_passes += result.forward_passes
@@ -268,11 +254,10 @@ def decoded(
                 "blanks that are filled step by step have one token each, and some have more; "
                 "write one mask per blank"
             )
-    texts = [BlankedText(cloze.ids, cloze.positions) for cloze in clozes]
     reader = RowReader(lm.model, settings)
     with reader.counted(rule_name(decodings[0].rule) if decodings else ""):
-        reader.expect(sum(len(text.positions) for text in texts))
-        fillings = fill_blanked(reader, texts, decodings)
+        reader.expect(sum(len(cloze.positions) for cloze in clozes))
+        fillings = fill_blanked(reader, clozes, decodings)
     results = []
     for cloze, decoding, filling in zip(clozes, decodings, fillings, strict=True):
         support = decoding.support

@@ -33,7 +33,7 @@ from unmask.queries.decode import training
 from unmask.queries.decode.decoding import one_support
 from unmask.queries.decode.features import each_masked, feature_groups, pair_features
 from unmask.queries.dependence.dependence_map import DependenceMap
-from unmask.queries.dependence.question import MapOptions, MapQuestion, positions_of
+from unmask.queries.dependence.question import MapOptions, MapQuestion, masked_places
 from unmask.queries.joint_model import Axes, JointModel
 from unmask.settings import Settings
 from unmask.tables.proposals import AUTO
@@ -193,11 +193,8 @@ class DependenceHead:
         """
         openings, mask_id = options.openings(questions), reader.model.mask_id
         tables = [torch.zeros((len(each.places),) * 2, dtype=torch.float64) for each in questions]
-        rows = []
-        for number, masked in openings:
-            positions = positions_of([(questions[number], masked)])[0].tolist()
-            numbered_ids = enumerate(questions[number].ids)
-            rows.append(([mask_id if n in positions else t for n, t in numbered_ids], positions))
+        masked_rows = (masked_places(questions, [opening], mask_id) for opening in openings)
+        rows = [(ids[0].tolist(), positions[0].tolist()) for ids, positions, _ in masked_rows]
 
         def use(numbers: Sequence[int], inside: Inside, log_probs: Tensor, at: Tensor) -> None:
             for row, bits in zip(numbers, self.predict(inside, log_probs, at), strict=True):

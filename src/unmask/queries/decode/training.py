@@ -20,12 +20,13 @@ from torch import Tensor, nn
 from unmask.errors import UnmaskError
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes, RowReader
-from unmask.queries.decode.decoding import BlankedText, Decoding, Predictor, fill_blanked
+from unmask.queries.decode.decoding import Decoding, Predictor, fill_blanked
 from unmask.queries.decode.features import each_masked, feature_groups, pair_features
 from unmask.queries.dependence.information import by_information
-from unmask.queries.dependence.question import MapOptions
+from unmask.queries.dependence.question import MapOptions, question_of
 from unmask.queries.joint_model import JointModel
 from unmask.settings import Settings
+from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 # bits are predicted by their logarithm, and this is nothing
@@ -56,9 +57,9 @@ class LabelledPairs:
 
 def masked_texts(
     lm: JointModel, texts: Iterable[str], *, counts: Sequence[int], seed: int, limit: int
-) -> list[BlankedText]:
+) -> list[Cloze]:
     """Texts with one of these numbers of masked tokens, of those that are long enough."""
-    masked: list[BlankedText] = []
+    masked: list[Cloze] = []
     special, mask = set(lm.tokenizer.all_special_ids), lm.model.mask_id
     for text in texts:
         if len(masked) == limit:
@@ -78,13 +79,13 @@ def masked_texts(
             blanks = sorted(draw.choice(places, count, replace=False).tolist())
         for place in blanks:
             ids[place] = mask
-        masked.append(BlankedText(tuple(ids), tuple(blanks)))
+        masked.append(Cloze(text, tuple(ids), tuple(blanks)))
     return masked
 
 
 def labelled_pairs(
     lm: JointModel,
-    texts: Sequence[BlankedText],
+    texts: Sequence[Cloze],
     support: Support,
     settings: Settings,
     *,
@@ -106,7 +107,7 @@ def labelled_pairs(
             )
 
     with reader.counted("training the dependence head"):
-        measured = by_information(reader, [text.question() for text in texts], options)
+        measured = by_information(reader, list(map(question_of, texts)), options)
         rows = [(text.ids, text.positions) for text in texts]
         outcomes = Outcomes.of(lm.model, support)
         each_masked(reader, rows, outcomes, use, attention=attention)
@@ -165,7 +166,7 @@ def fit(
 
 def texts_to_learn(
     lm: JointModel, texts: Iterable[str], *, seed: int, limit: int
-) -> tuple[list[str], list[BlankedText]]:
+) -> tuple[list[str], list[Cloze]]:
     """The distinct texts in a random order, since files are often sorted; and the first, masked."""
     distinct = list(dict.fromkeys(texts))
     order = np.random.default_rng(seed).permutation(len(distinct))

@@ -29,8 +29,7 @@ from unmask.queries.dependence.question import (
     MapOptions,
     MapQuestion,
     Opening,
-    ids_of,
-    positions_of,
+    masked_places,
     read_places,
 )
 
@@ -100,15 +99,13 @@ class _Contexts:
         openings: Sequence[Opening],
     ) -> None:
         self.reader, self.outcomes, self.options = reader, outcomes, options
-        opened = [(questions[number], places) for number, places in openings]
         self.places = [places for _, places in openings]
-        self.positions = positions_of(opened)
-        self.masked = ids_of([question for question, _ in opened])
-        self.masked.scatter_(1, self.positions, reader.model.mask_id)
+        self.masked, self.positions, _ = masked_places(questions, openings, reader.model.mask_id)
         # texts that differ must not err in the same direction
         self.keys = [crc32(row.numpy().tobytes()) for row in self.masked]
         self.token_ids = options.support.ids.cpu().long()
-        self.widths = [opened[0][0].widths[place] for place in opened[0][1]]
+        first, places = openings[0]
+        self.widths = [questions[first].widths[place] for place in places]
         # the place of each position that is read
         self.place_at = torch.arange(len(self.widths)).repeat_interleave(torch.tensor(self.widths))
 

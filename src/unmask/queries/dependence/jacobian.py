@@ -23,7 +23,7 @@ from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.question import (
     MapOptions,
     MapQuestion,
-    ids_of,
+    masked_places,
     positions_of,
     read_places,
 )
@@ -64,7 +64,9 @@ def by_jacobian(
 
 
 def cells(question: MapQuestion, options: MapOptions) -> int:
-    """The number of numbers that the blocks of a text hold."""
+    """The number of numbers that the blocks of a text hold; 0 by other measures."""
+    if options.measure != "jacobian":
+        return 0
     near = sum(len(options.near(question, place)) for place in range(len(question.places)))
     pieces = sum(question.widths) / len(question.places)
     return round(near * pieces * min(options.samples, len(options.support)) ** 2)
@@ -83,12 +85,10 @@ def _propose(
         return Shape(len(question.ids), alike=(question.widths[one[1]],))
 
     def propose(alike: list[Asked]) -> Iterator[Proposed]:
-        opened = [(questions[n], (place,)) for n, place in alike]
-        positions, ids = positions_of(opened), ids_of([question for question, _ in opened])
-        standing = ids.gather(1, positions)
+        openings, mask_id = [(n, (place,)) for n, place in alike], reader.model.mask_id
+        ids, positions, standing = masked_places(questions, openings, mask_id)
         # a blank has no token
-        standing[standing == reader.model.mask_id] = -1
-        ids.scatter_(1, positions, reader.model.mask_id)
+        standing[standing == mask_id] = -1
         log_probs = torch.empty(*positions.shape, count, dtype=torch.float64)
         places = torch.empty(*positions.shape, count, dtype=torch.long)
 
@@ -157,20 +157,17 @@ def _write(
         # the unchanged text is among the rows of each of its places, and runs once
         distinct, which = torch.unique(torch.cat(rows), dim=0, return_inverse=True)
         texts, text = torch.unique(distinct[:, 0], return_inverse=True)
-        every = [(questions[n], range(len(questions[n].places))) for n in texts.tolist()]
-        tokens = torch.stack(
-            [
-                torch.cat([proposed[n, place].tokens for place in places])
-                for n, (_, places) in zip(texts.tolist(), every, strict=True)
-            ]
-        )
+        every = [(n, range(len(questions[n].places))) for n in texts.tolist()]
+        positions = torch.tensor([positions_of(questions[n], places) for n, places in every])
+        of_texts = [torch.cat([proposed[n, p].tokens for p in places]) for n, places in every]
+        tokens = torch.stack(of_texts)
         read = torch.empty(len(distinct), *tokens.shape[1:])
 
         def keep(rows: Tensor, column: int, log_p: Tensor) -> None:
             read[rows, column] = log_p.cpu().gather(1, tokens[text[rows], column]).float()
 
         ids = distinct[:, 1:].contiguous()
-        read_places(reader, ids, positions_of(every)[text], outcomes, keep)
+        read_places(reader, ids, positions[text], outcomes, keep)
         seen: set[int] = set()
         for (n, place), part in zip(some, which.split([len(r) for r in rows]), strict=True):
             near = options.near(questions[n], place)

@@ -47,7 +47,7 @@ def _windows(
         check_memory(question, options, settings)
         held.append(question)
         tokens += options.forward_passes(question) * len(question.ids)
-        cells += jacobian.cells(question, options) if options.measure == "jacobian" else 0
+        cells += jacobian.cells(question, options)
         if tokens >= _TOKENS_PER_WINDOW or cells >= _CELLS_PER_WINDOW:
             yield held
             held, tokens, cells = [], 0, 0
@@ -58,7 +58,7 @@ def _windows(
 def check_memory(question: MapQuestion, options: MapOptions, settings: Settings) -> None:
     """Reject a text whose Jacobian would hold more than the memory limit allows."""
     # the logits, and their centred copies in float64
-    needed = 12 * jacobian.cells(question, options) if options.measure == "jacobian" else 0
+    needed = 12 * jacobian.cells(question, options)
     if needed > settings.memory_limit:
         raise MemoryLimitError(
             f"the jacobian of {len(question.places)} places holds {readable_bytes(needed)}, above "

@@ -17,23 +17,21 @@ from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.question import (
     MapOptions,
     MapQuestion,
-    ids_of,
+    Opening,
+    masked_places,
     positions_of,
 )
-
-# the number of a text, and the places of it that are masked and read
-Asked = tuple[int, tuple[int, ...]]
 
 
 def by_pmi(
     reader: RowReader, questions: Sequence[MapQuestion], options: MapOptions
 ) -> list[DependenceMap]:
     """The map of every text, in nats."""
-    asked: list[Asked] = []
+    openings: list[Opening] = []
     for number, question in enumerate(questions):
-        asked += [(number, (place,)) for place in range(len(question.places))]
-        asked += [(number, pair) for pair in options.pairs(question)]
-    by_place = dict(zip(asked, _log_probs(reader, questions, asked), strict=True))
+        openings += [(number, (place,)) for place in range(len(question.places))]
+        openings += [(number, pair) for pair in options.pairs(question)]
+    by_place = dict(zip(openings, _log_probs(reader, questions, openings), strict=True))
     values = [torch.full((len(q.places),) * 2, math.nan, dtype=torch.float64) for q in questions]
     for (number, places), log_probs in by_place.items():
         if len(places) == 2:
@@ -48,23 +46,19 @@ def by_pmi(
 
 
 def _log_probs(
-    reader: RowReader, questions: Sequence[MapQuestion], asked: Sequence[Asked]
+    reader: RowReader, questions: Sequence[MapQuestion], openings: Sequence[Opening]
 ) -> list[list[float]]:
     """The log-probability of the token of every masked place."""
 
-    def shape_of(one: Asked) -> Shape:
-        question, places = questions[one[0]], one[1]
-        return Shape(len(question.ids), alike=(sum(question.widths[p] for p in places),))
+    def shape_of(opening: Opening) -> Shape:
+        question = questions[opening[0]]
+        return Shape(len(question.ids), alike=(len(positions_of(question, opening[1])),))
 
-    def log_probs(alike: list[Asked]) -> Iterator[list[float]]:
-        opened = [(questions[number], places) for number, places in alike]
-        ids, positions = ids_of([question for question, _ in opened]), positions_of(opened)
-        tokens = ids.gather(1, positions)
-        ids.scatter_(1, positions, reader.model.mask_id)
+    def log_probs(alike: list[Opening]) -> Iterator[list[float]]:
+        ids, positions, tokens = masked_places(questions, alike, reader.model.mask_id)
         read = reader.token_log_probs(ids, positions, tokens[:, :, None])
-        rows = read.log_probs[:, :, 0].tolist()
-        for (question, places), by_piece in zip(opened, rows, strict=True):
-            rest = iter(by_piece)
-            yield [math.fsum(islice(rest, question.widths[place])) for place in places]
+        for (number, places), by_piece in zip(alike, read.log_probs[:, :, 0].tolist(), strict=True):
+            rest, widths = iter(by_piece), questions[number].widths
+            yield [math.fsum(islice(rest, widths[place])) for place in places]
 
-    return run_by_shape(reader, asked, shape_of, log_probs)
+    return run_by_shape(reader, openings, shape_of, log_probs)

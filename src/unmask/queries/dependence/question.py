@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -210,7 +210,11 @@ def read_question(
 
 
 def question_of(
-    cloze: Cloze, tokenizer: Any, names: Sequence[str] | None = None, *, is_chosen: bool = False
+    cloze: Cloze,
+    tokenizer: Any = None,
+    names: Sequence[str] | None = None,
+    *,
+    is_chosen: bool = False,
 ) -> MapQuestion:
     """The places of a cloze: what its blanks covered, or, if it was written with masks, blanks.
 
@@ -240,21 +244,23 @@ def question_of(
 # --- rows --------------------------------------------------------------------------------------
 
 
-def ids_of(questions: Sequence[MapQuestion]) -> Int[Tensor, "questions length"]:
-    """The ids of texts of one length."""
-    return torch.tensor([question.ids for question in questions])
+def positions_of(question: MapQuestion, places: Iterable[int]) -> list[int]:
+    """The positions of some places of a text, one place after another."""
+    return [p for place in places for p in question.places[place].positions]
 
 
-def positions_of(
-    chosen: Sequence[tuple[MapQuestion, Sequence[int]]],
-) -> Int[Tensor, "chosen positions"]:
-    """The positions of some places of each text, one place after another; equally many each."""
-    return torch.tensor(
-        [
-            [p for place in places for p in question.places[place].positions]
-            for question, places in chosen
-        ]
-    )
+def masked_places(
+    questions: Sequence[MapQuestion], openings: Sequence[Opening], mask_id: int
+) -> tuple[
+    Int[Tensor, "openings length"], Int[Tensor, "openings read"], Int[Tensor, "openings read"]
+]:
+    """A row per opening with its places masked, their positions, and the tokens that stood there.
+
+    Texts have one length, and openings equally many positions.
+    """
+    ids = torch.tensor([questions[number].ids for number, _ in openings])
+    positions = torch.tensor([positions_of(questions[n], places) for n, places in openings])
+    return ids.scatter(1, positions, mask_id), positions, ids.gather(1, positions)
 
 
 def read_places(
