@@ -15,8 +15,7 @@ import unmask
 from unmask.constructions import CONSTRUCTIONS
 from unmask.errors import SupportError, UnmaskError
 from unmask.joints.joint import Joint
-from unmask.joints.lazy_orders import LazyOrders
-from unmask.joints.lazy_pair import LazyPair
+from unmask.joints.lazy_orders import LazyOrders, LazyPair
 
 ONE, PAIR = "the [MASK] sat.", "the [MASK] sat on the [MASK]."
 THREE = "the [MASK] [MASK] on the [MASK]."

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 from toy_lm import ToyMaskedLM, toy_joint
 
 import unmask
-from unmask.joints.lazy_pair import LazyPair
+from unmask.joints.lazy_orders import LazyPair
 from unmask.model.row_reader import RowReader
 from unmask.tables.blank_reader import BlankReader
 

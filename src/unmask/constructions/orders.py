@@ -14,8 +14,7 @@ from unmask.constructions.needs import Needs, every_table
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Form, Product, Sum
 from unmask.joints.joint import Joint
-from unmask.joints.lazy_orders import log_means_by_sets
-from unmask.joints.lazy_pair import LazyPair
+from unmask.joints.lazy_orders import LazyPair, log_means_by_sets
 from unmask.names import MEANS
 from unmask.tables.contexts import given
 from unmask.tables.law import Factors
@@ -38,8 +37,7 @@ def orders(tables: Tables, *, mean: str = MEANS[0]) -> Joint:
         form = Product((1 / blanks,) * blanks, tuple(_log_before_last(tables)))
         return form_joint(form, tables, method="orders", diagnostics={"mean": mean})
     if isinstance(tables, PairTables):
-        masked = tables.masked
-        engine = LazyPair(tables, masked.log_a, masked.log_b)
+        engine = LazyPair(tables)
         diagnostics = {**tables.diagnostics(), "mean": mean}
         return Joint(engine, tables.supports, method="orders", diagnostics=diagnostics)
     means = log_means_by_sets(

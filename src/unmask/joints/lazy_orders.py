@@ -1,13 +1,16 @@
-"""Filling blanks one after another, averaged over orders: a joint that needs no tables.
+"""Filling blanks one after another, averaged over orders: a joint of which a little is cheap.
 
 The mean over orders of prod q(x_t | blanks filled before) is normalised as it stands, over whole
 vocabularies too. A fill's probability takes a row for every set of blanks that is filled first; a
-draw takes a row per blank; the likeliest fills are searched for with beams.
+draw takes a row per blank. The likeliest pairs are certified from a few contexts, and where the
+tables are needed, for sums over a whole blank, they can be made; the likeliest fills of more blanks
+are searched for with beams, and there are no such sums.
 """
 
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NoReturn
 
 import torch
@@ -15,12 +18,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.errors import SupportError
-from unmask.joints.engine import Engine, Scored
+from unmask.joints.engine import Engine, Scored, best_cells
+from unmask.joints.forms import Sum
 from unmask.lazy import computed_once
-from unmask.logspace import draw, row_blocks
+from unmask.logspace import draw, highest, row_blocks
+from unmask.model.row_reader import UseDistributions
 from unmask.tables.beams import search
 from unmask.tables.blank_reader import BlankReader, distinct, with_filled
 from unmask.tables.contexts import EMPTY
+from unmask.tables.pair_tables import PairTables
 from unmask.tables.sizes import ALL_ORDERS_UP_TO, DRAWN_ORDERS, most_candidates
 
 # blanks that are filled before another
@@ -31,50 +37,22 @@ _ORDERS_SEED = 0
 _STEPS_AT_ONCE = 2**16
 # fills that are scored in full for every one that is requested, and at least
 _SCORED_FOR_EACH, _SCORED_AT_LEAST = 3, 32
+# contexts of pairs that are read at once when ranking
+_BATCH = 16
 
 
-class LazyOrders(Engine):
-    """The mean over orders of filling the blanks one after another."""
+class Orders(Engine):
+    """The mean over orders of filling the blanks one after another, from what `_read` shows."""
 
-    def __init__(self, reader: BlankReader) -> None:
-        shape = [len(axis) for axis in reader.supports]
-        super().__init__(shape, self._needs_a_table, torch.device("cpu"))
-        self._reader = reader
-        self._search: dict[str, object] = {}
-
-    def diagnostics(self) -> dict[str, object]:
-        """Facts of the work so far."""
-        blanks = len(self.shape)
-        return {
-            "mean": "arithmetic",
-            "orders": len(averaged_orders(blanks)) or math.factorial(blanks),
-            **({} if self._captured is None else {"captured_mass": self._captured}),
-            "forward_passes": self._reader.forward_passes,
-            **self._search,
-        }
-
-    @computed_once
-    def _captured(self) -> list[float] | None:
-        """The mass of each masked distribution on its candidates; None over whole vocabularies."""
-        size = self._reader.model.vocabulary_size
-        if all(axis.is_whole(size) for axis in self._reader.supports):
-            return None
-        return [mass for _, mass in self._reader.all_masked()]
+    # shows a function the distributions of masked blanks of some rows, as `BlankReader.read`
+    _read: Callable[..., None]
+    # of the uniform numbers of a draw
+    _roll = 0
 
     @property
     def log_normalizer(self) -> float:
         """Zero: every order is normalised, and so is their mean."""
         return 0.0
-
-    def log_marginal(
-        self, axes: Sequence[int], given: Mapping[int, int] | None = None
-    ) -> Float[Tensor, "..."]:
-        """Raise: sums over blanks need a table."""
-        self._needs_a_table()
-
-    def is_tabulated(self) -> bool:
-        """False: a sum over a blank would be a sum over all fills."""
-        return False
 
     def scores_of(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
         """The log-probabilities of fills, a row for every set of blanks filled before another.
@@ -104,7 +82,7 @@ class LazyOrders(Engine):
                 mine = by_row[starts[row] : starts[row + 1]]
                 log_given[mine, blank] = log_p[k, fills[owner[mine], blank]]
 
-        self._reader.read(rows, use)
+        self._read(rows, use)
         parts = log_given.split(len(fills))
         return dict(zip(sets, parts, strict=True))
 
@@ -112,6 +90,8 @@ class LazyOrders(Engine):
         """Independent exact draws: an order at random, then each blank given those before it."""
         blanks = len(self.shape)
         uniforms = torch.rand(blanks + 1, n, dtype=torch.float64, generator=generator)
+        # the last of them chooses the order
+        uniforms = uniforms.roll(self._roll, dims=0)
         every = itertools.permutations(range(blanks))
         orders = torch.tensor(averaged_orders(blanks) or list(every))
         mine = orders[(uniforms[-1] * len(orders)).long().clamp(max=len(orders) - 1)]
@@ -137,7 +117,46 @@ class LazyOrders(Engine):
                 drawn = mine[row_numbers[mine] == row]
                 fills[drawn, read] = draw(log_p[k], uniforms[drawn])
 
-        self._reader.read(rows, use, wanted=wanted)
+        self._read(rows, use, wanted=wanted)
+
+
+class LazyOrders(Orders):
+    """Any number of blanks, from rows of the model alone."""
+
+    def __init__(self, reader: BlankReader) -> None:
+        shape = [len(axis) for axis in reader.supports]
+        super().__init__(shape, self._needs_a_table, torch.device("cpu"))
+        self._reader, self._read = reader, reader.read
+        self._search: dict[str, object] = {}
+
+    def diagnostics(self) -> dict[str, object]:
+        """Facts of the work so far."""
+        blanks = len(self.shape)
+        return {
+            "mean": "arithmetic",
+            "orders": len(averaged_orders(blanks)) or math.factorial(blanks),
+            **({} if self._captured is None else {"captured_mass": self._captured}),
+            "forward_passes": self._reader.forward_passes,
+            **self._search,
+        }
+
+    @computed_once
+    def _captured(self) -> list[float] | None:
+        """The mass of each masked distribution on its candidates; None over whole vocabularies."""
+        size = self._reader.model.vocabulary_size
+        if all(axis.is_whole(size) for axis in self._reader.supports):
+            return None
+        return [mass for _, mass in self._reader.all_masked()]
+
+    def log_marginal(
+        self, axes: Sequence[int], given: Mapping[int, int] | None = None
+    ) -> Float[Tensor, "..."]:
+        """Raise: sums over blanks need a table."""
+        self._needs_a_table()
+
+    def is_tabulated(self) -> bool:
+        """False: a sum over a blank would be a sum over all fills."""
+        return False
 
     def _needs_a_table(self, _: slice | None = None) -> NoReturn:
         size = most_candidates(len(self.shape))
@@ -159,6 +178,99 @@ class LazyOrders(Engine):
             "searched_mass": min(1.0, float(scores.exp().sum())),
         }
         return ranked[:n]
+
+
+class LazyPair(Orders):
+    """Two blanks, from contexts of their tables as they are needed, or from the tables."""
+
+    _roll = -1
+
+    def __init__(self, tables: PairTables) -> None:
+        self._log, self.tables = (tables.masked.log_a, tables.masked.log_b), tables
+        (log_a, log_b), half = self._log, math.log(2)
+        scores = partial(Sum((log_b[None] - half, log_a[:, None] - half)).scores, tables)
+        super().__init__(tables.shape, scores, log_a.device, memory_limit=tables.memory_limit)
+
+    def diagnostics(self) -> dict[str, object]:
+        """The cost of the tables so far: it grows with what is computed."""
+        return self.tables.diagnostics()
+
+    def is_tabulated(self) -> bool:
+        """True if the tables themselves are there: nothing less will do for a sum."""
+        return self.tables.holds_all()
+
+    def _read(self, rows: Tensor, use: UseDistributions, wanted: Tensor | None = None) -> None:
+        read = rows == EMPTY if wanted is None else wanted
+        for blank, rows_of in enumerate((self.tables.log_a_given, self.tables.log_b_given)):
+            contexts = rows[:, 1 - blank]
+            alone = torch.nonzero(read[:, blank] & (contexts == EMPTY))[:, 0]
+            use(alone, blank, self._log[blank].expand(len(alone), -1))
+            filled = torch.nonzero(read[:, blank] & (contexts != EMPTY))[:, 0]
+            for block in row_blocks(len(filled), self.shape[blank]):
+                use(filled[block], blank, rows_of(contexts[filled[block]].tolist()))
+
+    def sample(self, n: int, generator: torch.Generator | None) -> list[Scored]:
+        """Independent exact draws: an order at random, then each blank given those before it.
+
+        Reads the contexts it draws from and both contexts of what it drew, or the tables if that is
+        less; a seed gives the same draws only while the tables are not there.
+        """
+        if self.tables.holds_all() or 3 * n > sum(self.shape):
+            return Engine.sample(self, n, generator)
+        return super().sample(n, generator)
+
+    def best(self, n: int) -> list[Scored]:
+        """The likeliest pairs, certified: nothing that was not looked at can be among them.
+
+        A pair of which a context has not been read is at most what the other context says,
+        with a probability of one in its place. Contexts are read until every such bound is
+        below the last of the list.
+        """
+        # the rows of contexts that have been read, by the blank that they are of and their token
+        rows: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
+        bounds, least = self._log, -math.inf
+        # beyond this the tables themselves, which are kept factored, take less memory
+        most = max(self.tables.memory_left() // (4 * 8 * max(self.shape)), 2 * _BATCH)
+        while not self.tables.holds_all() and sum(map(len, rows)) <= most:
+            for blank, rows_of in enumerate((self.tables.log_b_given, self.tables.log_a_given)):
+                new = [t for t in _highest(bounds[blank], least) if t not in rows[blank]]
+                if new:
+                    rows[blank].update(zip(new, rows_of(new), strict=True))
+            # in the order of the axes, which decides between ties
+            a, b = (sorted(of_blank) for of_blank in rows)
+            forth = torch.stack([rows[1][token][a] for token in b], dim=1) + self._log[1][b]
+            back = torch.stack([rows[0][token][b] for token in a]) + self._log[0][a, None]
+            cells = best_cells([(slice(0, len(a)), _mixed(forth, back))], n)
+            least = cells[-1][1] if len(cells) == n else -math.inf
+            bounds = self._bounds(rows)
+            below = all(float(bound.max()) < least for bound in bounds)
+            if below or (len(a), len(b)) == self.shape:
+                return [((a[i], b[j]), score) for (i, j), score in cells]
+        return super().best(n)
+
+    def _bounds(self, rows: Sequence[dict[int, Tensor]]) -> tuple[Tensor, Tensor]:
+        """The most likely that a pair with each unread context can be; those read have none."""
+        unread = self._log[0].clone(), self._log[1].clone()
+        for log_p, of_blank in zip(unread, rows, strict=True):
+            log_p[list(of_blank)] = -math.inf
+        bounds = []
+        for blank, other in ((0, 1), (1, 0)):
+            best = unread[other].max().repeat(len(unread[blank]))
+            for token, row in rows[other].items():
+                best = torch.maximum(best, row + self._log[other][token])
+            bounds.append(_mixed(unread[blank], best))
+            bounds[blank][list(rows[blank])] = -math.inf
+        return bounds[0], bounds[1]
+
+
+def _mixed(forth: Tensor, back: Tensor) -> Tensor:
+    """The even mixture of two log-probabilities."""
+    return torch.logaddexp(forth, back) - math.log(2)
+
+
+def _highest(bound: Tensor, least: float) -> list[int]:
+    """The contexts with the highest bounds, of those that may still matter."""
+    return [c for c in highest(bound, _BATCH).tolist() if least <= bound[c] > -math.inf]
 
 
 # --- the mean over orders ----------------------------------------------------------------------
