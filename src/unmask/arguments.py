@@ -4,8 +4,21 @@ import operator
 from collections.abc import Mapping
 from numbers import Real
 
+from unmask.errors import UnmaskError
+from unmask.printable import quoted
+
 # the options of each construction, by its name
 Options = Mapping[str, Mapping[str, object]]
+
+# more than the largest is a slip of the hand; of samples, a head and a tail of two each are the
+# fewest whose spread can be estimated
+_LIMITS = {
+    "draws": (1, 1_000_000),
+    "orders": (1, 10_000),
+    "samples": (4, 100_000),
+    "seed": (0, 2**31 - 1),
+    "window": (1, 2**31 - 1),
+}
 
 
 def whole_number(value: object) -> int | None:
@@ -18,6 +31,16 @@ def whole_number(value: object) -> int | None:
         return operator.index(value)
     except TypeError:  # arrays and tensors of several numbers have the method, but no answer
         return None
+
+
+def check_numbers(**numbers: object) -> None:
+    """Reject `draws`, `orders`, `samples`, a `seed` or a `window` that cannot be used."""
+    for name, value in numbers.items():
+        (least, most), number = _LIMITS[name], whole_number(value)
+        if number is None or not least <= number <= most:
+            raise UnmaskError(
+                f"{name} is a whole number from {least} to {most:,}, not {quoted(value)}"
+            )
 
 
 def real_number(value: object) -> float | None:

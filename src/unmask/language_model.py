@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
-from unmask.arguments import Options, whole_number
+from unmask.arguments import Options, check_numbers, whole_number
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.lazy import computed_once
@@ -15,7 +15,7 @@ from unmask.names import CONSISTENCY_PASSES, DRAWS, ORDERS_DRAWN
 from unmask.printable import quoted
 from unmask.queries import fill_mask_output as fill_results
 from unmask.queries.cost import Cost
-from unmask.queries.decode.decoding import Decoding, check_seed, decoded, one_support
+from unmask.queries.decode.decoding import Decoding, decoded, one_support
 from unmask.queries.decode.head import DependenceHead, place_of, required
 from unmask.queries.decode.rules import Rule, checked_rule
 from unmask.queries.dependence.dependence_map import DependenceMap
@@ -228,7 +228,7 @@ class LanguageModel(JointModel):
             ('Two men are playing soccer on the beach.', [(2,), (1,), (0,)], 3)
         """
         rule_name, bound = checked_rule(rule, threshold, passes)
-        check_seed(seed)
+        check_numbers(seed=seed)
         axis = one_support(self, support)
         head = required(self.head, self.name) if rule_name == "head" else None
         text_list = [texts] if isinstance(texts, str | Cloze) else texts

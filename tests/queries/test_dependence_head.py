@@ -11,8 +11,8 @@ import unmask
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes
 from unmask.queries.decode import training
-from unmask.queries.decode.features import feature_groups, pair_features
 from unmask.queries.decode.head import FILE, place_of
+from unmask.queries.decode.training import feature_groups, pair_features
 from unmask.queries.dependence.dependence_map import Place
 from unmask.queries.dependence.mapping import dependence_maps
 from unmask.queries.dependence.question import MapOptions, MapQuestion

@@ -184,7 +184,8 @@ def test_ids_beyond_the_model_are_rejected():
     lm = LanguageModel(ToyMaskedLM(toy_joint(3, 3)), ToyTokenizer(3))
     lm.tokenizer.names.append("t9")
     with pytest.raises(
-        unmask.errors.ClozeError, match="text 1: the text has token id 4, but the model knows 3"
+        unmask.errors.ClozeError,
+        match="text 1: the tokenizer gives token id 4, but the model knows 3",
     ):
         lm.score(["t0 t1", "t0 t9"])
 

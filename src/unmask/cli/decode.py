@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from unmask.arguments import check_numbers
 from unmask.cli import inputs, many, options
 from unmask.cli.command import option
 from unmask.names import DEFAULT_RULE, RULES
@@ -57,11 +58,10 @@ class DecodeCommand(many.RowsCommand):
         """Check all options, then fill one text or many."""
         source, output = inputs.read_input(self.input, self.text), many.output_of(self, "jsonl")
         is_one = many.is_one_text(self, source)
-        from unmask.queries.decode.decoding import check_seed
         from unmask.queries.decode.rules import checked_rule
 
         checked_rule(self.rule, self.threshold, self.passes)
-        check_seed(self.seed)
+        check_numbers(seed=self.seed)
         rows = many.open_rows(self, source)
         from unmask.jobs.kinds.decode import DecodeKind
 

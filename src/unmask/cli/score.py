@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from unmask.arguments import check_numbers
 from unmask.cli import inputs, many, options
 from unmask.cli.command import option
 from unmask.errors import MethodError, UnmaskError
@@ -151,13 +152,12 @@ class ScoreCommand(many.RowsCommand):
         """The job that the options ask for."""
         from unmask.jobs.kinds.score import ScoreKind
         from unmask.sequences import blimp
-        from unmask.sequences.paths import check_drawing
         from unmask.sequences.scoring import checked_order
 
         is_blimp = self.blimp is not None
         orders = ORDERS_OF_PATHS if self.orders is None else self.orders
         draws = DRAWS if self.draws is None else self.draws
-        check_drawing(orders=orders, draws=draws, seed=self.seed)
+        check_numbers(orders=orders, draws=draws, seed=self.seed)
         return ScoreKind(
             columns=blimp.PAIR if is_blimp else columns,
             given=context,

@@ -303,7 +303,7 @@ def read_cloze(
         cloze = text
     else:
         raise ClozeError("a cloze has its blanks already; give blanks with a plain text")
-    places, size = cloze.positions, lm.model.vocabulary_size
+    places = cloze.positions
     if not places or len(set(places)) < len(places) or max(places) >= len(cloze.ids):
         raise ClozeError(
             f"the positions of a cloze are distinct places of its {len(cloze.ids)} tokens, not "
@@ -311,12 +311,18 @@ def read_cloze(
         )
     if 0 in places and first_blank(lm.model):
         raise ClozeError(FIRST_IS_NO_BLANK)
-    beyond = [token for token in cloze.ids if token >= size and token != lm.model.mask_id]
+    check_ids(lm, cloze.ids)
+    if cloze is text and any(cloze.ids[place] != lm.model.mask_id for place in places):
+        raise ClozeError("the cloze was made for a model with another mask token")
+    return cloze
+
+
+def check_ids(lm: JointModel, ids: Sequence[int]) -> None:
+    """Reject tokens of a text that the model does not know."""
+    size, mask_id = lm.model.vocabulary_size, lm.model.mask_id
+    beyond = [token for token in ids if token >= size and token != mask_id]
     if beyond:
         raise ClozeError(
             f"the tokenizer gives token id {beyond[0]}, but the model knows {size}; they do not "
             "belong together"
         )
-    if cloze is text and any(cloze.ids[place] != lm.model.mask_id for place in places):
-        raise ClozeError("the cloze was made for a model with another mask token")
-    return cloze

@@ -19,7 +19,6 @@ from dataclasses import replace
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from numpy.typing import NDArray
 from torch import Tensor
 
 from unmask.model.row_reader import RowReader, TokenLogProbs
@@ -59,16 +58,12 @@ def drawn_masks(
     """The tokens that each draw hides, and the draws by how many they hide."""
     generator = np.random.default_rng([seed, *text.ids, *text.places])
     tokens = len(text.places)
-    level = (generator.random() + _van_der_corput(draws)) % 1
+    # van der Corput's sequence: the first 2, 4, 8, ... are equally far apart
+    bits = np.arange(draws)[:, None] >> np.arange(32) & 1
+    level = (generator.random() + bits @ 0.5 ** np.arange(1, 33)) % 1
     ranks = generator.random((draws, tokens)).argsort(axis=1).argsort(axis=1)
     hidden = ranks <= np.floor(level * tokens)[:, None]
     return torch.from_numpy(hidden), level.argsort(kind="stable").tolist()
-
-
-def _van_der_corput(count: int) -> NDArray[np.float64]:
-    """From 0 to 1; the first 2, 4, 8, ... are equally far apart."""
-    bits = np.arange(count)[:, None] >> np.arange(32) & 1
-    return np.asarray(bits @ 0.5 ** np.arange(1, 33))
 
 
 def standard_error(values: Float[Tensor, " draws"]) -> float | None:

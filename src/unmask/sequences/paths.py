@@ -8,7 +8,7 @@ that.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
@@ -18,11 +18,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from unmask.arguments import whole_number
-from unmask.errors import UnmaskError
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
-from unmask.printable import quoted
 from unmask.queries.joint_model import JointModel
 from unmask.sequences.scores import LogRatio
 from unmask.sequences.texts import TokenisedText
@@ -30,8 +27,6 @@ from unmask.settings import Settings
 from unmask.text.unknown_tokens import warn_of_texts
 
 Pair = tuple[TokenisedText, TokenisedText]
-# more orders or draws than this are a slip of the hand
-_LIMITS = {"orders": (1, 10_000), "draws": (1, 1_000_000), "seed": (0, 2**31 - 1)}
 
 
 def path_log_ratios(
@@ -59,9 +54,13 @@ def path_log_ratios(
         places = differing_places(pair) or 0
         return Shape(len(pair[0].ids), rows=walks_of(places).forward_passes, alike=(places,))
 
-    def ratios(alike: list[Pair]) -> list[LogRatio]:
-        walks = walks_of(differing_places(alike[0]) or 0)
-        return [_averaged(by_order, walks) for by_order in _along(reader, walks, alike)]
+    def ratios(alike: list[Pair]) -> Iterator[LogRatio]:
+        places = differing_places(alike[0]) or 0
+        walks = walks_of(places)
+        for by_order in _along(reader, walks, alike):
+            count = len(by_order)
+            error = float(by_order.std()) / math.sqrt(count) if count > 1 else None
+            yield LogRatio(float(by_order.mean()), error, count, places, walks.forward_passes)
 
     unread = [_without_model(pair) for pair in pairs]
     to_read = [pair for pair, ratio in zip(pairs, unread, strict=True) if ratio is None]
@@ -116,24 +115,7 @@ def _along(reader: RowReader, walks: "Walks", pairs: list[Pair]) -> Float[Tensor
     return ratios[:, walks.pass_at].sum(dim=2)
 
 
-def _averaged(ratios: Float[Tensor, " orders"], walks: "Walks") -> LogRatio:
-    orders, places = walks.orders.shape
-    error = float(ratios.std()) / math.sqrt(orders) if orders > 1 else None
-    return LogRatio(float(ratios.mean()), error, orders, places, walks.forward_passes)
-
-
 # --- orders, and the forward passes that all of them need together -----------------------------
-
-
-def check_drawing(**numbers: object) -> None:
-    """Reject `orders`, `draws` or a `seed` that cannot be used."""
-    for name, number in numbers.items():
-        least, most = _LIMITS[name]
-        count = whole_number(number)
-        if count is None or not least <= count <= most:
-            raise UnmaskError(
-                f"{name} is a whole number from {least} to {most:,}, not {quoted(number)}"
-            )
 
 
 def drawn_orders(places: int, orders: int, entropy: Sequence[int]) -> Int[Tensor, "orders places"]:

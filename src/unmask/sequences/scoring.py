@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from unmask.arguments import check_numbers
 from unmask.errors import ClozeError, MethodError
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
@@ -17,7 +18,7 @@ from unmask.names import DRAWS, ORDERS_OF_PATHS, PAIR_METHODS, TEXT_METHODS
 from unmask.printable import quoted
 from unmask.queries.joint_model import JointModel
 from unmask.sequences.elbo import elbo_scores
-from unmask.sequences.paths import Pair, check_drawing, differing_places, path_log_ratios
+from unmask.sequences.paths import Pair, differing_places, path_log_ratios
 from unmask.sequences.pll import pseudo_log_likelihoods
 from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.texts import Given, TokenisedText, contexts, in_context, tokenised
@@ -44,7 +45,7 @@ def score_texts(
             "this tokenizer keeps no character offsets, so pll-word-l2r does not know its words; "
             "use pll"
         )
-    check_drawing(draws=draws, seed=seed)
+    check_numbers(draws=draws, seed=seed)
     order = checked_order(order, [method])
     reader, scores = RowReader(lm.model, Settings.of(settings)), list[TextScore]()
     score: Callable[[list[TokenisedText]], list[TextScore]]
@@ -89,7 +90,7 @@ def log_ratios(
         raise MethodError(f"no method {quoted(method)}; methods: {', '.join(PAIR_METHODS)}")
     if draws is None:
         draws = ORDERS_OF_PATHS if method == "hcb-path" else DRAWS
-    check_drawing(draws=draws, seed=seed)
+    check_numbers(draws=draws, seed=seed)
     order = checked_order(order, [method])
     if isinstance(pairs, str) or not isinstance(pairs, Sequence):
         raise ClozeError(f"pairs is a list of two texts each, not {quoted(pairs)}")

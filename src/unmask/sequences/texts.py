@@ -11,7 +11,7 @@ from unicodedata import east_asian_width
 from unmask.errors import ClozeError, UnmaskWarning, warn
 from unmask.model.masked_lm import FIRST_IS_NO_BLANK, first_blank
 from unmask.printable import printable, quoted
-from unmask.queries.joint_model import JointModel
+from unmask.queries.joint_model import JointModel, check_ids
 from unmask.text.cloze import checked_text, unknown_parts
 from unmask.text.unknown_tokens import check_known
 from unmask.text.words import Word, joined_words
@@ -242,7 +242,6 @@ def _checked(
 ) -> TokenisedText:
     """The text with its unknown parts and special tokens; one that cannot be scored is rejected."""
     tokenizer: Any = lm.tokenizer
-    size = lm.model.vocabulary_size
     if lm.model.mask_id in text.ids:
         mask = printable(tokenizer.mask_token)
         raise ClozeError(f"the text holds {mask}; a whole text has no blanks")
@@ -250,12 +249,7 @@ def _checked(
         raise ClozeError(
             f"the text has {len(text.ids)} tokens; this model takes at most {lm.max_length}"
         )
-    beyond = [token for token in text.ids if token >= size and token != lm.model.mask_id]
-    if beyond:
-        raise ClozeError(
-            f"the text has token id {beyond[0]}, but the model knows {size}; the tokenizer "
-            "and the model do not belong together"
-        )
+    check_ids(lm, text.ids)
     if text.places and text.places[0] < first_blank(lm.model):
         raise ClozeError(FIRST_IS_NO_BLANK)
     unknown = unknown_parts(text.text, text.ids, tokenizer)

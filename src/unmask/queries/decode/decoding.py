@@ -7,7 +7,7 @@ so that rules which agree draw the same tokens.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from zlib import crc32
@@ -18,14 +18,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.arguments import whole_number
-from unmask.errors import ClozeError, ModelError, SupportError, UnmaskError
+from unmask.errors import ClozeError, ModelError, SupportError
 from unmask.joints.fill import Fill
 from unmask.lazy import computed_once
+from unmask.logspace import row_blocks
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.printable import quoted
 from unmask.queries import fill_mask_output
-from unmask.queries.decode.features import each_masked
 from unmask.queries.decode.rules import (
     FUNCTIONS,
     Rule,
@@ -223,6 +223,55 @@ def _measure(reader: RowReader, fillings: Sequence[Filling]) -> None:
         filling.forward_passes += result.forward_passes
 
 
+# receives the numbers of some rows, readouts and inner states at their positions, log-probabilities
+# there, and the positions; rows with fewer positions than the others repeat their first one
+UseMasked = Callable[[Sequence[int], Inside, Tensor, Tensor], None]
+
+
+def each_masked(
+    reader: RowReader,
+    rows: Sequence[tuple[Sequence[int], Sequence[int]]],
+    outcomes: Outcomes,
+    use: UseMasked,
+    *,
+    inside: bool = True,
+    attention: bool = True,
+) -> None:
+    """Show `use` what a pass computes at the positions of rows, given as ids and positions.
+
+    Rows of one length run together. Without `inside` a pass computes readouts alone.
+    """
+    by_length: dict[int, list[int]] = {}
+    # rows with as many positions are neighbours, so that few are read in vain
+    for number in sorted(range(len(rows)), key=lambda number: len(rows[number][1])):
+        by_length.setdefault(len(rows[number][0]), []).append(number)
+
+    def each_of(numbers: list[int]) -> None:
+        most = len(rows[numbers[-1]][1])
+        ids = torch.tensor([rows[number][0] for number in numbers])
+        padded = [[*at, *[at[0]] * (most - len(at))] for at in (rows[n][1] for n in numbers)]
+        places = torch.tensor(padded)
+
+        def read(batch: slice, computed: Inside) -> None:
+            here = numbers[batch]
+            count = len(rows[here[-1]][1])
+            for block in row_blocks(len(here), count * outcomes.size):
+                part, positions = computed.part(block, count), places[batch][block, :count]
+                log_probs = outcomes.log_probs(part.readouts.flatten(0, 1)).cpu()
+                use(here[block], part, log_probs.view(*positions.shape, -1), positions)
+
+        def read_alone(batch: slice, readouts: Tensor) -> None:
+            read(batch, Inside(readouts))
+
+        if inside:
+            reader.each_inside(ids, places, read, attention=attention)
+        else:
+            reader.each_batch(ids, places, read_alone)
+
+    for numbers in by_length.values():
+        each_of(numbers)
+
+
 # --- what `lm.decode` returns --------------------------------------------------------------------
 
 
@@ -235,13 +284,6 @@ def one_support(lm: JointModel, support: Axes) -> Support:
         )
     candidates: Any = "tokens" if is_auto(support) else support
     return lm.support(candidates)
-
-
-def check_seed(seed: object) -> None:
-    """Reject what does not seed a generator."""
-    number = whole_number(seed)
-    if number is None or not 0 <= number < 2**31:
-        raise UnmaskError(f"seed is a whole number from 0 to {2**31 - 1:,}, not {quoted(seed)}")
 
 
 def decoded(

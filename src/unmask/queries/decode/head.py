@@ -30,8 +30,8 @@ from unmask.model.row_reader import Outcomes, RowReader
 from unmask.names import model_name
 from unmask.printable import printable, quoted
 from unmask.queries.decode import training
-from unmask.queries.decode.decoding import one_support
-from unmask.queries.decode.features import each_masked, feature_groups, pair_features
+from unmask.queries.decode.decoding import each_masked, one_support
+from unmask.queries.decode.training import feature_groups, pair_features
 from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.question import MapOptions, MapQuestion, masked_places
 from unmask.queries.joint_model import Axes, JointModel

@@ -2,8 +2,13 @@
 
 Of each text a random number of tokens is masked, at random places in two of three texts and in a
 run in the third. The mutual information of every two is measured by samples; its logarithm is
-learnt, with weights by its error. A tenth of the texts is held out: for when to stop, for the rank
-correlation that the head reports, and for how many passes a bound on dependence takes.
+learnt, with weights by its error, from the pass that predicts both blanks. Per pair it reads the
+logarithm of the attention between the two in every layer and head, the mean and the larger of both
+directions; the smaller and the larger entropy and confidence; how near they are; the cosine of
+their hidden states in the middle layer and the last; the overlap of their predictions.
+
+A tenth of the texts is held out: for when to stop, for the rank correlation that the head reports,
+and for how many passes a bound on dependence takes.
 """
 
 import math
@@ -20,8 +25,7 @@ from torch import Tensor, nn
 from unmask.errors import UnmaskError
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes, RowReader
-from unmask.queries.decode.decoding import Decoding, Predictor, fill_blanked
-from unmask.queries.decode.features import each_masked, feature_groups, pair_features
+from unmask.queries.decode.decoding import Decoding, Predictor, each_masked, fill_blanked
 from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import MapOptions, question_of
 from unmask.queries.joint_model import JointModel
@@ -29,6 +33,8 @@ from unmask.settings import Settings
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
+# below this, attention weights are rounding
+_LEAST = 1e-6
 # bits are predicted by their logarithm, and this is nothing
 FLOOR = 0.001
 FEWEST, MOST = 2, 9
@@ -42,6 +48,41 @@ _SPREAD = 0.3
 BOUNDS = (0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 COUNTS = (4, 8, 12)
 _COUNTED_TEXTS = 40
+
+
+def feature_groups(inside: Inside) -> dict[str, int]:
+    """The numbers of features of each kind that a model shows, in their order."""
+    attention = 0 if inside.attention is None else 2 * inside.attention[0, :, :, 0, 0].numel()
+    states = 0 if inside.hidden is None else 2
+    return {"attention": attention, "certainty": 4, "distance": 3, "states": states, "overlap": 1}
+
+
+def pair_features(
+    inside: Inside,
+    log_probs: Float[Tensor, "rows blanks size"],
+    positions: Int[Tensor, "rows blanks"],
+) -> Float[Tensor, "rows pairs features"]:
+    """The features of every two blanks of each row, in the order of `torch.triu_indices`."""
+    first, second = torch.triu_indices(positions.shape[1], positions.shape[1], offset=1)
+    parts: list[Tensor] = []
+    if inside.attention is not None:
+        weights = inside.attention.flatten(1, 2).cpu().clamp(min=_LEAST)
+        there, back = weights[:, :, first, second], weights[:, :, second, first]
+        parts += [((there + back) / 2).log_().mT, torch.maximum(there, back).log_().mT]
+    narrow = log_probs.float()
+    probabilities = narrow.exp()
+    # a product of matrices takes four times as long, and a product of all numbers their memory
+    entropy = -torch.linalg.vecdot(probabilities, narrow)
+    for values in (entropy, narrow.amax(dim=2).exp()):
+        both = torch.stack([values[:, first], values[:, second]], dim=2)
+        parts += [both.amin(dim=2, keepdim=True), both.amax(dim=2, keepdim=True)]
+    distances = (positions[:, first] - positions[:, second]).abs().float()[:, :, None]
+    parts += [1 / (distances + 1), (distances == 1).float(), (distances == 2).float()]
+    vectors = [probabilities.sqrt_()]
+    if inside.hidden is not None:
+        vectors = [*torch.nn.functional.normalize(inside.hidden.cpu(), dim=-1).unbind(1), *vectors]
+    parts += [(values @ values.mT)[:, first, second, None] for values in vectors]
+    return torch.cat(parts, dim=2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -157,7 +157,9 @@ class _Contexts:
         draws = drawn.shape[1]
         if not draws:
             return values, torch.zeros_like(values), rows
-        error = _t_over_normal(draws - 1) * left * drawn.std(dim=1) / math.sqrt(draws)
+        # the reach of Student's t over that of the normal at 95%
+        wider = float(stdtrit(draws - 1, 0.975) / ndtri(0.975))
+        error = wider * left * drawn.std(dim=1) / math.sqrt(draws)
         unseen = _UNSEEN * left / draws
         return values + left * drawn.mean(dim=1), error**2 + unseen**2, rows
 
@@ -211,8 +213,3 @@ def _drawn(
     totals = weights.cumsum(dim=-1)
     drawn = torch.searchsorted(totals, uniforms * totals[..., -1:], right=True)
     return drawn.clamp(max=weights.shape[-1] - 1)
-
-
-def _t_over_normal(degrees_of_freedom: int) -> float:
-    """The reach of Student's t over that of the normal at 95%."""
-    return float(stdtrit(degrees_of_freedom, 0.975) / ndtri(0.975))

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.arguments import whole_number
-from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
+from unmask.arguments import check_numbers
+from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.model.row_reader import Outcomes, RowReader, UseDistributions
 from unmask.names import ALPHABETS, MEASURES
 from unmask.printable import quoted
@@ -27,9 +27,6 @@ Matrix = Float[Tensor, "places places"]
 
 DEFAULT_MEASURE = "mutual-information"
 DEFAULT_SAMPLES = 32
-# a head and a tail of two each, whose spread can be estimated
-_FEWEST_SAMPLES = 4
-_MOST_SAMPLES = 100_000
 
 
 @dataclass(frozen=True)
@@ -74,17 +71,9 @@ class MapOptions:
         """Reject what cannot be measured."""
         if self.measure not in MEASURES:
             raise MethodError(f"no measure {quoted(self.measure)}; measures: {', '.join(MEASURES)}")
-        limits = {
-            "samples": (self.samples, _FEWEST_SAMPLES, _MOST_SAMPLES),
-            "seed": (self.seed, 0, 2**31 - 1),
-            "window": (1 if self.window is None else self.window, 1, 2**31 - 1),
-        }
-        for name, (value, least, most) in limits.items():
-            number = whole_number(value)
-            if number is None or not least <= number <= most:
-                raise UnmaskError(
-                    f"{name} is a whole number from {least} to {most:,}, not {quoted(value)}"
-                )
+        check_numbers(samples=self.samples, seed=self.seed)
+        if self.window is not None:
+            check_numbers(window=self.window)
 
     def map_of(
         self, question: MapQuestion, values: Matrix, passes: int, errors: Matrix | None = None

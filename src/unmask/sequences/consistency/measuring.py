@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask.arguments import check_numbers
 from unmask.constructions import DEFAULT_METHOD, construct
 from unmask.constructions.incompatibility import agreement
 from unmask.errors import MethodError
@@ -28,7 +29,6 @@ from unmask.model.row_reader import RowReader
 from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN
 from unmask.queries.joint_model import JointModel
 from unmask.queries.sketched import joints_at
-from unmask.sequences.paths import check_drawing
 from unmask.sequences.texts import TokenisedText, tokenised_or_reasons
 from unmask.sequences.unmasking import random_unmasking
 from unmask.settings import Settings, Sketch
@@ -73,7 +73,7 @@ class ConsistencyOptions:
 
     def __post_init__(self) -> None:
         """Reject what cannot be measured."""
-        check_drawing(orders=self.orders, seed=self.seed)
+        check_numbers(orders=self.orders, seed=self.seed)
         if self.orders < 2:
             raise MethodError("orders is a number from 2: a single order has no spread")
         Sketch(None, self.max_passes, self.seed)
