@@ -7,7 +7,7 @@ from typing import Any
 from unmask.constructions import DEFAULT_METHOD, construct
 from unmask.constructions.incompatibility import agreement
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.rows import COLUMNS, WHOLE_VOCABULARY, LabelledMethod, ResultRow
+from unmask.evaluation.rows import COLUMNS, SKETCHED_VOCABULARY, LabelledMethod, ResultRow
 from unmask.evaluation.run import KIND
 from unmask.jobs.kinds import QUIET, InputColumns, Kind, Rows, Work
 from unmask.jobs.model_source import SOFTWARE
@@ -41,8 +41,6 @@ class Evaluate(Kind):
     support_size: int | None = None
     sketch: Sketch | None = None
     settings: Settings = field(default=QUIET)
-    # in result rows
-    support_name: str = WHOLE_VOCABULARY
 
     name, noun, verb = KIND, "example", "measured"
     row_seconds, runs_alone = 0.5, True
@@ -50,6 +48,14 @@ class Evaluate(Kind):
     final = ()
     input_columns = InputColumns((), dropped=(EXAMPLE,))
     output_columns = COLUMNS
+
+    @property
+    def support_name(self) -> str:
+        """The support in result rows: estimates are never averaged with exact numbers."""
+        if isinstance(self.support, str):
+            return self.support if self.sketch is None else SKETCHED_VOCABULARY
+        # a list of one token must not be taken for a name
+        return ",".join(self.support) + "," * (len(self.support) == 1)
 
     def options(self) -> dict[str, Any]:
         """Everything that decides the rows, except the model and the corpus."""

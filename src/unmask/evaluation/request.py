@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -12,12 +12,12 @@ from unmask.constructions import CONSTRUCTIONS, check_methods, construction, is_
 from unmask.errors import CorpusError, MethodError, SupportError
 from unmask.evaluation.kind import EXAMPLE, Evaluate
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
-from unmask.evaluation.rows import SKETCHED_VOCABULARY, WHOLE_VOCABULARY, LabelledMethod
+from unmask.evaluation.rows import WHOLE_VOCABULARY, LabelledMethod
 from unmask.evaluation.run import CorpusIdentity
 from unmask.jobs.folder import Shard
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.plan import canonical, sha256
-from unmask.jobs.running import Job, Result, run_job
+from unmask.jobs.running import Job, Result, Say, run_job
 from unmask.language_model import LanguageModel
 from unmask.names import model_name
 from unmask.printable import printable, quoted
@@ -31,17 +31,11 @@ from unmask.tables.proposals import AUTO, is_auto, resolved
 if TYPE_CHECKING:
     from unmask.jobs.ray_workers import RayWorkers
 
-Say = Callable[[str], object]
-
 _INSTEAD = "leave it out, or give support='vocabulary', which runs all of it"
 # all constructions that can be computed
 ALL = "all"
 # rows that the size of a unit is computed from
 _SAMPLE = 8
-
-
-def _nobody(_: str) -> None:
-    """Say nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +92,7 @@ class EvaluationRequest:
             for method in methods
         )
 
-    def job(self, *, say: Say = _nobody, **options: Any) -> Job:
+    def job(self, *, say: Say = lambda _: None, **options: Any) -> Job:
         """Read the corpus, load the model, and draw the examples, of which `say` gets a line.
 
         The examples are rows of an input, which is known by the corpus; `options` are those of
@@ -110,6 +104,7 @@ class EvaluationRequest:
             )
         if not self.masks:
             raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
+        # what can be rejected before the corpus is read
         self.constructions(list(CONSTRUCTIONS))
         drawn_by = Sketch(seed=self.seed)
         corpus = read_corpus(self.corpus)
@@ -124,19 +119,14 @@ class EvaluationRequest:
         support: str | Sequence[str] = WHOLE_VOCABULARY
         if not (isinstance(self.support, Sketch) or is_auto(self.support)):
             support = self.support
-        pairs, draw = self._drawn(lm, corpus, support, say)
-        if isinstance(support, str):
-            # another name, so that estimates and exact numbers are never averaged together
-            support_name = support if sketch is None else SKETCHED_VOCABULARY
-        else:
-            # a list of one token must not be taken for a name
-            support_name = ",".join(support) + ("," if len(support) == 1 else "")
+        name = self.model_name or model_name(self.model.place)
+        pairs, draw, facts = self._drawn(lm, corpus, support)
+        say(printable(f"{name} on {corpus.name}: {facts}"))
         kind = Evaluate(
             corpus=corpus.name,
-            model_name=self.model_name or model_name(self.model.place),
+            model_name=name,
             draw=draw,
             support=support if isinstance(support, str) else tuple(support),
-            support_name=support_name,
             constructions=methods,
             support_size=len(lm.support(support).ids),
             sketch=sketch,
@@ -149,20 +139,19 @@ class EvaluationRequest:
             kind=kind,
             input=InputRows([EXAMPLE], sample, records=records, identity=list(identity)),
             lm=lm,
-            model_name=kind.model_name,
+            model_name=name,
             dtype=self.model.dtype,
             **options,
         )
 
     def _drawn(
-        self, lm: LanguageModel, corpus: Corpus, support: str | Sequence[str], say: Say
-    ) -> tuple[list[MaskedPair], dict[str, Any]]:
-        """The examples, masks taking turns since a run may be stopped; and `Evaluate.draw`.
+        self, lm: LanguageModel, corpus: Corpus, support: str | Sequence[str]
+    ) -> tuple[list[MaskedPair], dict[str, Any], str]:
+        """The examples, masks taking turns since a run may be stopped; `Evaluate.draw`; in words.
 
-        Reports how many there are, why sentences were rejected, and how many have unknown words.
+        The words tell how many there are, why others were rejected, and how many have unknown ones.
         """
         limit, seed = self.examples, self.seed
-        name = self.model_name or model_name(self.model.place)
         by_mask = {
             mask: examples(lm, corpus.sentences, mask=mask, limit=limit, seed=seed, support=support)
             for mask in dict.fromkeys(self.masks)
@@ -170,35 +159,29 @@ class EvaluationRequest:
         turns = chain(*zip_longest(*(drawn.pairs for drawn in by_mask.values())))
         pairs = [pair for pair in turns if pair is not None]
         refused = {mask: dict(sorted(drawn.refused.items())) for mask, drawn in by_mask.items()}
-        if not pairs:
-            why = "; ".join(
-                f"{mask}: " + ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-                for mask, reasons in refused.items()
-            )
-            raise CorpusError(
-                f"no sentence of {corpus.name} can be an example with this model: {why}"
-            )
-        line = f"{printable(name)} on {printable(corpus.name)}: "
-        line += f"{len(corpus):,} distinct sentences"
-        if skipped := [f"{count:,} {why}" for why, count in corpus.refused.items() if count]:
-            line += f" (and {', '.join(skipped)})"
-        line += f", {len(pairs):,} examples ({', '.join(by_mask)})"
         every = [(mask, *each) for mask, reasons in refused.items() for each in reasons.items()]
-        if every:
-            rejected = ", ".join(f"{count} {reason} ({mask})" for mask, reason, count in every)
-            line += f"; rejected before the last: {rejected}"
+        rejected = ", ".join(f"{count} {reason} ({mask})" for mask, reason, count in every)
+        if not pairs:
+            raise CorpusError(
+                f"no sentence of {corpus.name} can be an example with this model: {rejected}"
+            )
+        facts = f"{len(corpus):,} distinct sentences"
+        if skipped := [f"{count:,} {why}" for why, count in corpus.refused.items() if count]:
+            facts += f" (and {', '.join(skipped)})"
+        facts += f", {len(pairs):,} examples ({', '.join(by_mask)})"
+        if rejected:
+            facts += f"; rejected before the last: {rejected}"
         unk, clozes = lm.tokenizer.unk_token_id, [pair.cloze for pair in pairs]
         if unknown := sum(unk in (*cloze.ids, *(cloze.gold or ())) for cloze in clozes):
-            mark = printable(str(lm.tokenizer.convert_ids_to_tokens([unk])[0]))
-            line += (
+            mark = lm.tokenizer.convert_ids_to_tokens([unk])[0]
+            facts += (
                 f"; {unknown:,} of them hold words that the vocabulary has no token for ({mark})"
             )
-        say(line)
         tokens = [
             [pair.id, pair.cloze.ids, pair.cloze.positions, pair.cloze.gold] for pair in pairs
         ]
         draw = {"masks": list(by_mask), "limit": limit, "seed": seed, "count": len(pairs)}
-        return pairs, {**draw, "digest": sha256(tokens), "refused": refused}
+        return pairs, {**draw, "digest": sha256(tokens), "refused": refused}, facts
 
 
 def evaluate(
@@ -210,7 +193,7 @@ def evaluate(
     rows_per_unit: int | None = None,
     strict: bool = False,
     progress: bool | None = None,
-    say: Say = _nobody,
+    say: Say = lambda _: None,
 ) -> Result:
     """Measure the missing examples of a run's folder, which is created if it does not exist.
 

@@ -66,10 +66,6 @@ class EvaluationRun:
         """The reasons why examples have no numbers, by example."""
         return {row.example_id: row.reason for row in self.rows if row.reason is not None}
 
-    def values(self, name: str) -> list[str]:
-        """The distinct texts in a column of the rows."""
-        return sorted({text for row in self.rows if (text := getattr(row, name))})
-
 
 def holds_run(place: str | Path) -> bool:
     """True if `evaluate` wrote this folder."""
@@ -132,8 +128,8 @@ def copy_run(run: EvaluationRun, folder: str | Path) -> None:
     if reasons := {row.example_id: row.reason for row in rows if row.reason}:
         example = next(iter(reasons.values()))
         counts["without"] = {KIND: {"count": len(reasons), "example": example}}
-    software = "; ".join(run.values("software"))
-    facts = {"counts": counts, "seconds": round(run.seconds, 3), "software": software}
+    software = sorted({row.software for row in run.rows if row.software})
+    facts = {"counts": counts, "seconds": round(run.seconds, 3), "software": "; ".join(software)}
     plan = replace(run.job, rows_per_unit=run.draw["count"], units=1)
     make_folder(Path(place))
     table = table_of([*map(vars, rows)], COLUMNS)
