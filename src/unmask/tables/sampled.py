@@ -34,7 +34,7 @@ Entropies = Float[Tensor, "3 weightings"]
 _TRUSTED = 2.0
 # the law is solved to this relative residual, and counts as solved below the second
 _TOLERANCE, _SOLVED = 1e-10, 1e-8
-_FIRST_STEPS, _SPAN, _MOST_ROUNDS, _SPANNED = 3, 16, 20, 1e-14
+_FIRST_STEPS, _FEWEST_STEPS, _SPAN, _MOST_ROUNDS, _SPANNED = 2, 4, 32, 20, 1e-14
 # replicates have so many contexts more or fewer that nobody hints at, each with the mean mass of a
 # drawn one; for the mass of one, they may add so many bits to J, and nats to the entropy of a blank
 # and of both together. Chosen on dev pairs
@@ -314,7 +314,10 @@ def stationary(step: Step, start: Vectors) -> tuple[Vectors, Numbers]:
 
 
 def _ritz_vectors(step: Step, units: Vectors, which: Int[Tensor, " weightings"]) -> Vectors:
-    """The best eigenvectors in what some steps from these vectors span."""
+    """The best eigenvectors in what some steps from these vectors span.
+
+    Weightings of one sample mix alike: the first says when all have steps enough.
+    """
     (count, size), most = units.shape, min(_SPAN, units.shape[1])
     basis = units.new_zeros(count, most + 1, size)
     basis[:, 0] = size**-0.5
@@ -330,10 +333,21 @@ def _ritz_vectors(step: Step, units: Vectors, which: Int[Tensor, " weightings"])
         projected[:, k + 1, k] = length[:, 0]
         # rounding alone points nowhere: the vectors so far span all that steps lead to
         basis[:, k + 1] = torch.where(length > _SPANNED, image[:, 0] / length, 0.0)
-    values, vectors = torch.linalg.eig(projected[:, :most])
+        steps = k + 1
+        if steps >= _FEWEST_STEPS:
+            value, vector = _leading(projected[:1, :steps, :steps])
+            if float(length[0, 0] * vector[0, -1].abs()) * size**0.5 < _TOLERANCE * float(value[0]):
+                break
+    weights = _leading(projected[:, :steps, :steps])[1]
+    return _normalised((weights[:, None] @ basis[:, :steps])[:, 0].abs() * units)
+
+
+def _leading(matrices: Matrices) -> tuple[Numbers, Vectors]:
+    """The largest eigenvalues, and their eigenvectors."""
+    values, vectors = torch.linalg.eig(matrices)
     best = values.real.argmax(dim=1)
-    weights = vectors[torch.arange(count), :, best].real
-    return _normalised((weights[:, None] @ basis[:, :most])[:, 0].abs() * units)
+    each = torch.arange(len(best))
+    return values.real[each, best], vectors[each, :, best].real
 
 
 def _normalised(laws: Vectors) -> Vectors:
