@@ -238,19 +238,24 @@ class PairTables(Tables):
         """log q(b | a) for some a, one row each; as many forward passes without the table."""
         return self.log_rows(((), contexts))[1]
 
-    def log_rows(self, contexts: Sequence[Sequence[int]]) -> list[Float[Tensor, "contexts size"]]:
-        """Both at once, by the blank that is read; all that run are in the same batches."""
+    def log_rows(
+        self, contexts: Sequence[Sequence[int]], *, dtype: torch.dtype = torch.float64
+    ) -> list[Float[Tensor, "contexts size"]]:
+        """Both at once, by the blank that is read; all that run are in the same batches.
+
+        They are computed in float64, and kept as numbers of a type.
+        """
         unread = [() if t in self._elicited else places for t, places in enumerate(contexts)]
         device = (
             torch.device("cpu") if self.source is None else for_float64(self.source.model.device)
         )
         rows = [
-            torch.empty(len(tokens), size, dtype=torch.float64, device=device)
+            torch.empty(len(tokens), size, dtype=dtype, device=device)
             for tokens, size in zip(unread, self.shape, strict=True)
         ]
 
         def use(which: Tensor, blank: int, log_probs: Tensor) -> None:
-            rows[blank][which - blank * len(unread[0])] = log_probs
+            rows[blank][which - blank * len(unread[0])] = log_probs.to(dtype)
 
         if any(unread):
             assert self.source is not None
@@ -261,7 +266,9 @@ class PairTables(Tables):
             self.source.read(places, use, what="some contexts of both blanks")
         for t, table in self._elicited.items():
             if contexts[t]:
-                rows[t] = torch.stack([table.log_prob_at(context) for context in contexts[t]])
+                rows[t] = torch.stack([table.log_prob_at(context) for context in contexts[t]]).to(
+                    dtype
+                )
         return rows
 
     def memory_left(self) -> int:

@@ -13,16 +13,19 @@ Knows nothing of models, constructions or joints.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import torch
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmask.lazy import computed_once
-from unmask.tables.side import Side
 
 # densities of contexts of some weightings, by their numbers, to those of outcomes
 Step = Callable[[Tensor, Tensor], Tensor]
+# some columns of the rows of the contexts of a blank: log-probabilities in float64
+Read = Callable[[slice], Float[Tensor, "contexts some"]]
 # one number, one per context, or one per pair of contexts, for each weighting
 Numbers = Float[Tensor, " weightings"]
 Vectors = Float[Tensor, "weightings _"]
@@ -41,10 +44,50 @@ _FIRST_STEPS, _FEWEST_STEPS, _SPAN, _MOST_ROUNDS, _SPANNED = 2, 4, 32, 20, 1e-14
 _UNSEEN, _UNSEEN_BITS, _UNSEEN_BLANK, _UNSEEN_BOTH = 2.0, 0.5, 7.0, 10.0
 # keeps masses that no context supports within the range of float64
 _LEAST = 1e-280
+# the log weight of a token that adds nothing to sums, but has a probability
+_NO_WEIGHT = -60.0
 # the weighting of the sample itself
 SAMPLE = slice(0, 1)
 # tokens of the vocabulary that are read at once, and cells of all weightings
 _BLOCK, _CELLS = 1024, 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The contexts of one blank, in the order of its axis; the tail has weights above one."""
+
+    places: Int[Tensor, " size"]
+    log_weights: Float[Tensor, " size"]
+    tail: Bool[Tensor, " size"]
+    # the head: weight one and not a probe
+    certain: Bool[Tensor, " size"]
+
+    def with_probes(self, probes: Sequence[int]) -> "Side":
+        """The same with probes: tokens that have a probability and no weight in sums."""
+        present = set(self.places.tolist())
+        new = torch.tensor([p for p in dict.fromkeys(probes) if p not in present], dtype=torch.long)
+        weights = torch.full((len(new),), _NO_WEIGHT, dtype=torch.float64)
+        places = torch.cat([self.places, new])
+        order = torch.argsort(places)
+        log_weights, no = torch.cat([self.log_weights, weights]), torch.zeros(len(new)).bool()
+        tail, certain = (torch.cat([flags, no])[order] for flags in (self.tail, self.certain))
+        return Side(places[order], log_weights[order], tail, certain)
+
+    def reweighted(self, generators: Sequence[torch.Generator]) -> Float[Tensor, "weightings size"]:
+        """Logarithms of the weights, and of others that vary as those of other samples would.
+
+        A token that stands for w others was drawn with probability 1 / w: multiplying its weight by
+        a factor of mean one and variance 1 - 1 / w gives every sum the variance of the sample.
+        """
+        log_w = self.log_weights[self.tail]
+        drawn = log_w.new_empty(len(generators), len(log_w))
+        for row, generator in zip(drawn, generators, strict=True):
+            # exponential: of mean and variance one, and never negative
+            row.exponential_(generator=generator)
+        factors = 1.0 + (-torch.expm1(-log_w)).sqrt() * (drawn - 1.0)
+        changed = self.log_weights.repeat(1 + len(generators), 1)
+        changed[1:, self.tail] += factors.clamp(min=1e-12).log()
+        return changed
 
 
 class Sampled:
@@ -90,52 +133,28 @@ class Sampled:
 
         That is its distance from its own image, relative to each token's probability.
         """
-        flows = [self._flow(outcome) for outcome in (0, 1)]
+        flows = []
+        for outcome, side in enumerate(self.sides[::-1]):
+            sampled, left = self._found[outcome], self.left[outcome]
+            scale = (left / sampled.clamp(min=_LEAST)).clamp(max=_TRUSTED)
+            # what the scaled sample still lacks flows back too, as far as that is trusted
+            trusted = (1.0 - (left - scale * sampled)).clamp(min=1.0 / _TRUSTED)
+            factors = self._weights[1 - outcome], 1.0 / trusted, scale / trusted
+            head, drawn = (torch.nonzero(part)[:, 0] for part in (~side.tail, side.tail))
+            rows = self.given[1 - outcome]
+            flows.append(partial(_inflow, factors, (head, rows[head]), (drawn, rows[drawn])))
         first, residuals = stationary(
             lambda laws, which: flows[0](flows[1](laws, which), which),
             torch.ones_like(self._weights[0]),
         )
-        every = torch.arange(len(first))
-        laws = first, flows[1](first, every)
-        scales = self._scales(*laws)
-        first, second = (
-            self._with_unseen(blank, scale[:, None] * law)
-            for blank, (scale, law) in enumerate(zip(scales, laws, strict=True))
-        )
-        return (first, second), residuals
+        return self._scaled(first, flows[1](first, torch.arange(len(first)))), residuals
 
     def is_solved(self, number: int = 0) -> bool:
         """True if the law of one weighting is what its contexts say."""
         return float(self.residuals[number]) < _SOLVED
 
-    def _flow(self, outcome: int) -> Step:
-        """The step from densities of contexts to what they add to those of the outcomes.
-
-        All weightings share the rows, so no matrix is made of what flows under one of them.
-        """
-        context, tail = 1 - outcome, self.sides[1 - outcome].tail
-        sampled, left = self._found[outcome], self.left[outcome]
-        scale = (left / sampled.clamp(min=_LEAST)).clamp(max=_TRUSTED)
-        # what the scaled sample still lacks flows back too, as far as that is trusted
-        trusted = (1.0 - (left - scale * sampled)).clamp(min=1.0 / _TRUSTED)
-        scale = scale / trusted
-        head, weights = torch.nonzero(~tail)[:, 0], self._weights[context]
-        drawn, rows = torch.nonzero(tail)[:, 0], self.given[context]
-        of_head, of_tail = rows[head], rows[drawn]
-
-        def flow(densities: Tensor, which: Tensor) -> Tensor:
-            # a copy of what all weightings have costs more than their products
-            every = len(which) == len(weights)
-            factors = (weights, trusted, scale)
-            w, t, s = factors if every else (part[which] for part in factors)
-            masses = densities * w
-            outflow = masses[:, head] @ of_head / t
-            return outflow.addcmul_(masses[:, drawn] @ of_tail, s)
-
-        return flow
-
-    def _scales(self, *laws: Vectors) -> tuple[Numbers, Numbers]:
-        """The factors that make both laws sum to one.
+    def _scaled(self, *laws: Vectors) -> tuple[Vectors, Vectors]:
+        """Both laws, scaled to sum to one; replicates have more or less mass beyond their heads.
 
         What lies beyond a head is what the rows of the other blank put there: H_a + sum over b of
         r_b left_b = 1, with the sum beyond the head of b taken as its own mass times a mean.
@@ -160,19 +179,15 @@ class Sampled:
             (scale > 0) & (scale * head <= 1.0) for scale, head in zip(scales, heads, strict=True)
         ]
         plain = [1.0 / (w * law).sum(dim=1) for w, law in zip(self._weights, laws, strict=True)]
-        first, second = (
-            torch.where(sound[0] & sound[1], *pair) for pair in zip(scales, plain, strict=True)
-        )
-        return first, second
-
-    def _with_unseen(self, blank: int, law: Vectors) -> Vectors:
-        """The law, which in replicates has more or less mass beyond the head."""
-        head, drawn = self.sides[blank].certain, int(self.sides[blank].tail.sum())
-        if not drawn:
-            return law
-        beyond = 1.0 - law[:, head].sum(dim=1, keepdim=True)
-        more = (1.0 + _UNSEEN / drawn) ** self._signs[:, None]
-        return law * torch.where(head, 1.0, more) / (1.0 + beyond * (more - 1.0))
+        scaled: list[Vectors] = []
+        for law, side, pair in zip(laws, self.sides, zip(scales, plain, strict=True), strict=True):
+            whole = torch.where(sound[0] & sound[1], *pair)[:, None] * law
+            more = (1.0 + _UNSEEN / max(1, int(side.tail.sum()))) ** self._signs[:, None]
+            rest = 1.0 - whole[:, side.certain].sum(dim=1, keepdim=True)
+            with_unseen = whole * torch.where(side.certain, 1.0, more)
+            with_unseen = with_unseen / (1.0 + rest * (more - 1.0))
+            scaled.append(with_unseen if side.tail.any() else whole)
+        return scaled[0], scaled[1]
 
     @computed_once
     def masses(self) -> tuple[Vectors, Vectors]:
@@ -240,10 +255,11 @@ class Sampled:
         return 1.0 / total, self.left[blank] / (self._found[blank].clamp(min=_LEAST) * total)
 
 
-def row_entropies(
-    sampled: Sampled, rows: Sequence[Sequence[Float32[Tensor, " vocabulary"]]]
-) -> Entropies:
+def row_entropies(sampled: Sampled, read: Sequence[Read], shape: Sequence[int]) -> Entropies:
     """The mean entropies of both factorisations, q(a | b) r_b and q(b | a) r_a, from whole rows.
+
+    `read` gives log-probabilities from the rows of the contexts of each blank; the vocabulary has
+    the sizes of `shape`.
 
     A row gives its own entropy exactly. The entropy of the other blank's law is the mean over rows
     of the cross entropy with that law, which the rows add up to. There a context of the sample
@@ -252,13 +268,17 @@ def row_entropies(
     replicates, one half leaves it out and the other applies it twice.
     """
     # contexts of one blank tell the entropy of the other
-    (second, own_second), (first, own_first) = (_row_entropies(sampled, rows[t], t) for t in (0, 1))
+    (second, own_second), (first, own_first) = (
+        _row_entropies(sampled, read[t], t, shape[1 - t]) for t in (0, 1)
+    )
     both = (first + own_second + second + own_first) / 2
     unseen = torch.tensor([_UNSEEN_BLANK, _UNSEEN_BLANK, _UNSEEN_BOTH])[:, None] * sampled.unseen
     return torch.stack([first, second, both]) + unseen
 
 
-def _row_entropies(sampled: Sampled, rows: Sequence[Tensor], blank: int) -> tuple[Numbers, Numbers]:
+def _row_entropies(
+    sampled: Sampled, read: Read, blank: int, vocabulary: int
+) -> tuple[Numbers, Numbers]:
     """The entropy of the other blank's law, and the mean entropy of rows."""
     other = 1 - blank
     head, tail = sampled.sides[other].certain, torch.nonzero(sampled.sides[blank].tail)[:, 0]
@@ -268,10 +288,9 @@ def _row_entropies(sampled: Sampled, rows: Sequence[Tensor], blank: int) -> tupl
     masses = masses * (beyond / (masses @ sampled.left[blank]).clamp(min=_LEAST))[:, None]
     excess = masses[0, tail] * (1.0 - 1.0 / sampled._weights[blank][0, tail])
     applied = torch.tensor([1.0, *(2.0 * (number % 2) for number in range(len(masses) - 1))])
-    entropies = masses.new_zeros(len(rows))
-    cross = masses.new_zeros(len(masses), len(rows))
-    for start in range(0, len(rows[0]), _BLOCK):
-        log_p = torch.stack([row[start : start + _BLOCK] for row in rows]).double()
+    cross, entropies = torch.zeros_like(masses), masses.new_zeros(masses.shape[1])
+    for start in range(0, vocabulary, _BLOCK):
+        log_p = read(slice(start, start + _BLOCK))
         p = log_p.exp()
         law = masses @ p
         here = (places >= start) & (places < start + _BLOCK)
@@ -289,6 +308,26 @@ def _row_entropies(sampled: Sampled, rows: Sequence[Tensor], blank: int) -> tupl
         cross[:, tail] -= applied.double()[:, None] * once
     law = sampled.masses[blank]
     return (law * cross).sum(dim=1), law @ entropies
+
+
+def _inflow(
+    factors: tuple[Vectors, Vectors, Vectors],
+    head: tuple[Int[Tensor, " some"], Float[Tensor, "some outcomes"]],
+    drawn: tuple[Int[Tensor, " others"], Float[Tensor, "others outcomes"]],
+    densities: Vectors,
+    which: Int[Tensor, " weightings"],
+) -> Vectors:
+    """The densities of outcomes from those of contexts, under some weightings by their numbers.
+
+    All weightings share the rows of the head and of what was drawn, so no matrix is made of what
+    flows under one of them: contexts have weights, and outcomes a factor for each part.
+    """
+    # a copy of what all weightings have costs more than their products
+    every = len(which) == len(factors[0])
+    weights, of_head, of_drawn = factors if every else (part[which] for part in factors)
+    masses = densities * weights
+    inflow = (masses[:, head[0]] @ head[1]).mul_(of_head)
+    return inflow.addcmul_(masses[:, drawn[0]] @ drawn[1], of_drawn)
 
 
 def stationary(step: Step, start: Vectors) -> tuple[Vectors, Numbers]:

@@ -18,19 +18,19 @@ that can be trusted.
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.lazy import computed_once
-from unmask.logspace import highest
+from unmask.logspace import highest, row_blocks
 from unmask.tables.conditional import DenseLogits
 from unmask.tables.law import Law
 from unmask.tables.marginals import MaskedMarginals
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.sampled import Entropies, Sampled, row_entropies
-from unmask.tables.side import Side
+from unmask.tables.sampled import Entropies, Sampled, Side, row_entropies
 
 # contexts per blank of the first sweep, by which the others are proposed
 _FIRST = 50
@@ -73,17 +73,15 @@ class SketchedPair:
         self._masked = [log.cpu().double().exp() for log in (masked.log_a, masked.log_b)]
         self._proposal = list(self._masked)
         self._generator = torch.Generator().manual_seed(seed)
-        # the rows that have run, by context: what the other blank may be, over its whole axis
-        self._rows: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
+        # the contexts that have run, and the numbers of their rows
+        self._rows: tuple[dict[int, int], dict[int, int]] = ({}, {})
+        # the rows, as they came: how likely each token of the other blank is, and its logarithm
+        self._p: tuple[list[Tensor], list[Tensor]] = ([], [])
+        self._log_p: tuple[list[Tensor], list[Tensor]] = ([], [])
         # how likely the context that wants it most makes each token, as a logarithm
         self._wanted = [torch.full(log.shape, -math.inf) for log in self._masked]
         # the contexts and their weights, by probes
         self._gathered: dict[Probes, Sampled] = {}
-
-    @property
-    def sides(self) -> tuple[Side, Side]:
-        """The contexts of both blanks."""
-        return self._gathered[NO_PROBES].sides
 
     @property
     def forward_passes(self) -> int:
@@ -95,9 +93,10 @@ class SketchedPair:
 
         More than have run: otherwise there is no sample.
         """
-        heads = [list(rows) for rows in self._rows]
-        for blank, places in enumerate(self._given):
-            heads[blank] += [p for p in dict.fromkeys(places) if p not in self._rows[blank]]
+        heads = [
+            list(dict.fromkeys((*rows, *given)))
+            for rows, given in zip(self._rows, self._given, strict=True)
+        ]
         wanted, step = round(_HEAD * size), max(_FIRST, *map(len, self._rows))
         partners = [round(_PARTNERS * size)] * 2
         while True:
@@ -113,13 +112,13 @@ class SketchedPair:
                 partners[blank] -= len(new)
                 heads[blank] += new
                 self._run(((), new) if blank else (new, ()))
-            self._sweep(heads)
+            self._sweep()
             if step >= wanted:
                 break
             step *= 2
         first, second = (self._drawn(blank, heads[blank], size) for blank in (0, 1))
         self._run((first.places.tolist(), second.places.tolist()))
-        self._gathered = {NO_PROBES: self._gather((first, second))}
+        self.sides, self._gathered = (first, second), {}
         self.__dict__.pop("entropies", None)
 
     def _run(self, contexts: Sequence[Sequence[int]]) -> None:
@@ -128,22 +127,30 @@ class SketchedPair:
             [place for place in places if place not in rows]
             for places, rows in zip(contexts, self._rows, strict=True)
         ]
-        if any(new):
-            for blank, read in enumerate(self.whole.log_rows(new[::-1])[::-1]):
-                rows = read.cpu().float()
-                self._rows[blank].update(zip(new[blank], rows, strict=True))
-                if new[blank]:
-                    wanted = torch.maximum(self._wanted[1 - blank], rows.amax(dim=0))
-                    self._wanted[1 - blank] = wanted
+        if not any(new):
+            return
+        for blank, rows in enumerate(self.whole.log_rows(new[::-1], dtype=torch.float32)[::-1]):
+            if new[blank]:
+                log_p, ran = rows.cpu(), len(self._rows[blank])
+                self._rows[blank].update(zip(new[blank], range(ran, ran + len(log_p)), strict=True))
+                self._log_p[blank].append(log_p)
+                self._p[blank].append(log_p.exp())
+                torch.maximum(
+                    self._wanted[1 - blank], log_p.amax(dim=0), out=self._wanted[1 - blank]
+                )
 
-    def _sweep(self, heads: Sequence[Sequence[int]]) -> None:
+    def _sweep(self) -> None:
         """Propose contexts by the conditionals of those that have run."""
-        rows = [torch.stack([self._rows[t][c] for c in heads[t]]).exp() for t in (0, 1)]
+        contexts = [torch.tensor(list(rows)) for rows in self._rows]
         proposal = list(self._proposal)
         for _ in range(_SWEEPS):
-            shares = [proposal[t][list(heads[t])] for t in (0, 1)]
-            first, second = ((share / share.sum()).float() for share in shares)
-            proposal = [(second @ rows[1]).double(), (first @ rows[0]).double()]
+            swept = []
+            for masses, places, blocks in zip(proposal, contexts, self._p, strict=True):
+                share = (masses[places] / masses[places].sum()).float()
+                parts = zip(share.split([len(p) for p in blocks]), blocks, strict=True)
+                sums = torch.stack([part @ p for part, p in parts])
+                swept.append(sums.sum(dim=0, dtype=torch.float64))
+            proposal = swept[::-1]
         self._proposal = [
             (1 - _DEFENSIVE) * masses / masses.sum() + _DEFENSIVE * masked
             for masses, masked in zip(proposal, self._masked, strict=True)
@@ -163,44 +170,64 @@ class SketchedPair:
         best = torch.topk(priority, min(count + 1, len(left)))
         drawn = best.indices[:count]
         bar = best.values[count] if count < len(best.values) else priority.new_zeros(())
-        return Side.of(head, drawn, (bar / left[drawn]).clamp(min=1.0).log())
+        log_weights = (bar / left[drawn]).clamp(min=1.0).log()
+        places, order = torch.cat([torch.tensor(head, dtype=torch.long), drawn]).sort()
+        log_weights = torch.cat([log_weights.new_zeros(len(head)), log_weights])[order]
+        return Side(places, log_weights, tail=log_weights > 0.0, certain=log_weights == 0.0)
 
-    def _gather(self, sides: tuple[Side, Side]) -> Sampled:
-        """These contexts under the weights of the sample, and of every replicate."""
-        rows_by_blank, left = [], []
-        for blank, other in enumerate(reversed(sides)):
-            rows = torch.stack([self._rows[blank][c] for c in sides[blank].places.tolist()])
+    def sampled(self, probes: Probes = NO_PROBES) -> Sampled:
+        """The contexts under the weights of the sample and of every replicate.
+
+        Probes are on their axes. What is kept is without any, and with those of the last call.
+        """
+        if probes in self._gathered:
+            return self._gathered[probes]
+        self._run(probes)
+        first, second = (
+            side.with_probes(tokens) for side, tokens in zip(self.sides, probes, strict=True)
+        )
+        log_given, left = [], []
+        for blank, (side, other) in enumerate(((first, second), (second, first))):
+            numbers = [self._rows[blank][place] for place in side.places.tolist()]
             # what is impossible in float32 is unlikely here: logarithms stay finite
-            rows_by_blank.append(rows[:, other.places].double().clamp(min=_LEAST_LOG))
+            log_p = self._log_given(blank, numbers, other.places).clamp_(min=_LEAST_LOG)
+            log_given.append(log_p)
+            beyond = torch.ones(self.whole.shape[1 - blank])
+            beyond[other.places[other.certain]] = 0.0
             # summed, not subtracted from one: a small rest has few digits left
-            beyond = rows.exp_()
-            beyond[:, other.places[other.certain]] = 0.0
-            left.append(beyond.sum(dim=1).double())
+            sums = [
+                (p[rows] * beyond).sum(dim=1)
+                for p in self._p[blank]
+                for rows in row_blocks(*p.shape)
+            ]
+            left.append(torch.cat(sums)[numbers].double())
         # a generator each: a sample of another size changes no weight of the others
         generators = [
             torch.Generator().manual_seed((self._seed * REPLICATES + number + 1) % 2**63)
             for number in range(self._replicates)
         ]
-        log_weights = [side.reweighted(generators) for side in sides]
+        log_weights = [side.reweighted(generators) for side in (first, second)]
         signs = torch.tensor([0.0, *((-1.0) ** (n // 2) for n in range(self._replicates))])
-        return Sampled(sides, rows_by_blank, left, log_weights, signs.double())
+        sampled = Sampled((first, second), log_given, left, log_weights, signs.double())
+        without = {none: self._gathered[none] for none in (NO_PROBES,) if none in self._gathered}
+        self._gathered = {**without, probes: sampled}
+        return sampled
 
-    def sampled(self, probes: Probes = NO_PROBES) -> Sampled:
-        """The contexts under all weights, with probes on their axes; the last ones are kept."""
-        if probes not in self._gathered:
-            self._run(probes)
-            first, second = self.sides
-            probed = first.with_probes(probes[0]), second.with_probes(probes[1])
-            self._gathered = {NO_PROBES: self._gathered[NO_PROBES], probes: self._gather(probed)}
-        return self._gathered[probes]
+    def _log_given(
+        self, blank: int, numbers: Sequence[int], places: slice | Int[Tensor, " some"]
+    ) -> Float[Tensor, "rows some"]:
+        """The logarithms of some outcomes in rows by their numbers, in float64."""
+        return torch.cat([log_p[:, places] for log_p in self._log_p[blank]])[numbers].double()
 
     @computed_once
     def entropies(self) -> Entropies:
         """The mean entropies of both factorisations, from the whole rows of the contexts."""
-        rows = [
-            [self._rows[t][c] for c in side.places.tolist()] for t, side in enumerate(self.sides)
+        numbers = [
+            [rows[place] for place in side.places.tolist()]
+            for rows, side in zip(self._rows, self.sides, strict=True)
         ]
-        return row_entropies(self.sampled(), rows)
+        read = [partial(self._log_given, blank, numbers[blank]) for blank in (0, 1)]
+        return row_entropies(self.sampled(), read, self.whole.shape)
 
     def masked(self, sampled: Sampled) -> list[Tensor]:
         """Log masses of both blanks with both masked, under every weighting."""
