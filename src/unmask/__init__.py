@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from unmask.joints.metrics import PairMetrics as PairMetrics
     from unmask.joints.metrics import pair_metrics as pair_metrics
     from unmask.language_model import LanguageModel as LanguageModel
-    from unmask.lazy import to_pandas as to_pandas
     from unmask.loading import load as load
     from unmask.progress import Progress as Progress
     from unmask.queries.cost import Cost as Cost
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from unmask.queries.dependence.dependence_map import Dependence as Dependence
     from unmask.queries.dependence.dependence_map import DependenceMap as DependenceMap
     from unmask.queries.dependence.dependence_map import Place as Place
+    from unmask.results import to_pandas as to_pandas
     from unmask.sequences.consistency.result import Consistency as Consistency
     from unmask.sequences.consistency.statistics import Statistic as Statistic
     from unmask.sequences.scores import LogRatio as LogRatio
@@ -55,12 +55,12 @@ _HOMES = {
     "unmask.joints.joint": ("Joint",),
     "unmask.joints.metrics": ("PairMetrics", "pair_metrics"),
     "unmask.language_model": ("LanguageModel",),
-    "unmask.lazy": ("to_pandas",),
     "unmask.loading": ("load",),
     "unmask.progress": ("Progress",),
     "unmask.queries.cost": ("Cost",),
     "unmask.queries.dependence.dependence_map": ("Dependence", "DependenceMap", "Place"),
     "unmask.queries.decode.head": ("DependenceHead",),
+    "unmask.results": ("to_pandas",),
     "unmask.sequences.consistency.result": ("Consistency",),
     "unmask.sequences.consistency.statistics": ("Statistic",),
     "unmask.sequences.scores": ("LogRatio", "TextScore", "WordScore"),

@@ -1,8 +1,9 @@
-"""Whole and real numbers that callers pass (Python's and numpy's, no truth values), and options."""
+"""Numbers and lists that callers pass (also of numpy and pandas; no truth values), and options."""
 
 import operator
 from collections.abc import Mapping
 from numbers import Real
+from typing import Any
 
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
@@ -51,3 +52,8 @@ def real_number(value: object) -> float | None:
         return float(value)
     except OverflowError:  # Python's whole numbers go further than its floats
         return None
+
+
+def as_list(values: Any) -> Any:
+    """A column of a data frame, an array or a tensor as a list; any other value as it is."""
+    return values.tolist() if hasattr(values, "tolist") else values

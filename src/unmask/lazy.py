@@ -1,13 +1,11 @@
 """Lazy attributes and public names, and errors for names that do not exist."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     computed_once = cached_property
 else:
 
@@ -55,6 +53,7 @@ def lazy_names(
 # names that newcomers try, and what there is; the advice follows "use"
 _FRAME = "to_pandas(), or unmask.to_pandas(results) for a list of results"
 _PROBABILITY = "log_prob(...), a natural logarithm"
+_OF_A_MODEL = ("cloze", "decode", "dependence", "fill", "joint", "joints", "pairs", "score")
 _SURPRISAL = "score(text).words, where a surprisal is -log_prob"
 _USE = {
     "J": "incompatibility()",
@@ -62,6 +61,7 @@ _USE = {
     "as_dataframe": _FRAME,
     "estimate_cost": "cost(text)",
     "fill_mask": "fill(text)",
+    **{name: f"lm = unmask.load(model), then lm.{name}" for name in _OF_A_MODEL},
     "from_pretrained": "unmask.load(model)",
     "joint_distribution": "joint(text)",
     "log_prob": "score, in the unit of its method",
@@ -105,28 +105,3 @@ class Guessable:
                 if name not in hints:
                     raise
                 raise AttributeError(f"{error}; use {hints[name]}") from None
-
-
-def to_pandas(results: Iterable[Any]) -> "pd.DataFrame":
-    """Results as a data frame: a row per result, with the keys of its `to_dict` as columns.
-
-    Args:
-        results: Results of a model, or dictionaries.
-    Returns:
-        A data frame, in the order given.
-    Raises:
-        ImportError: pandas is not installed.
-    Examples:
-        >>> scores = lm.score(["Two dogs are running.", "A man sings."])
-        >>> list(unmask.to_pandas(scores)["tokens"])
-        [5, 4]
-    """
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ImportError(
-            "to_pandas needs pandas: pip install 'unmask[pandas]', or use to_dict"
-        ) from None
-    return pd.DataFrame(
-        [result if isinstance(result, dict) else result.to_dict() for result in results]
-    )

@@ -84,6 +84,8 @@ def test_results_have_a_dictionary() -> None:
     parts = ["Agreement", "Dependence", "Fill", "PairMetrics", "Place", "WordScore"]
     for name in {*RESULTS, *parts} - {*ANSWERS}:
         assert callable(getattr(getattr(unmask, name), "to_dict", None)), name
+    for name in set(RESULTS) - {*ANSWERS}:
+        assert callable(getattr(getattr(unmask, name), "to_pandas", None)), name
 
 
 @pytest.mark.slow
@@ -99,6 +101,15 @@ def test_a_data_frame_has_the_columns_of_the_dictionaries(monkeypatch) -> None:
         assert list(frame.columns) == list(results[0].to_dict())
         assert len(frame) == len(results)
     assert list(unmask.to_pandas(lm.fill(items[0][0], top=3, settings=quiet))["score"])
+    fill = lm.decode(items[0][0], settings=quiet)
+    for one in (scores[0], lm.cost(items[0][0], timed=False), fill):
+        assert unmask.to_pandas(one).equals(unmask.to_pandas([one]))
+    assert scores[0].to_pandas().equals(unmask.to_pandas(scores[0]))
+    joint = lm.joint(items[0][0], support=5, settings=quiet)
+    assert unmask.to_pandas(joint).equals(joint.to_pandas())
+    for wrong in ("scores", ["scores"], 5):
+        with pytest.raises(unmask.UnmaskError, match="to_pandas takes results, such as those of"):
+            unmask.to_pandas(wrong)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pip install 'unmask\[pandas\]', or use to_dict"):
         unmask.to_pandas(scores)
@@ -119,6 +130,7 @@ def test_one_text_gives_one_result_and_a_list_a_list() -> None:
         (lambda lm: lm.joint("the [MASK] [MASK]", support=5).prob, r"use log_prob\(...\)"),
         (lambda lm: lm.score("the cat").to_dataframe, "use to_pandas"),
         (lambda lm: unmask.score_texts, "use score"),
+        (lambda lm: unmask.fill, r"use lm = unmask.load\(model\), then lm.fill"),
         (lambda lm: lm.joint("the [MASK] [MASK]", exact=True), "give support='vocabulary'"),
         (lambda lm: lm.joint("the [MASK] [MASK]", seed=1), r"support=unmask.Sketch\(seed=...\)"),
     ],

@@ -157,7 +157,7 @@ def test_repr_ranks_small_joints_and_spares_large_ones() -> None:
 @pytest.mark.parametrize(
     ("ask", "says"),
     [
-        (lambda j: j.log_prob("x0"), "2 blanks need that many tokens, not 1"),
+        (lambda j: j.log_prob("x0"), "2 blanks need that many tokens, each an argument of its own"),
         (lambda j: j.log_prob("x0", "nope"), "'nope' is not one of the 6 tokens"),
         (lambda j: j.log_prob("x0", 99), "token id 99 is not among the 6"),
         (lambda j: j.marginal(2), "no blank 2; blanks count from 0 to 1"),

@@ -2,6 +2,8 @@
 
 from dataclasses import asdict, dataclass
 
+from unmask.results import ModelResult
+
 # of the summary numbers, wherever they are written
 UNITS = {"entropy": "nats", "mutual_information": "nats", "incompatibility": "bits"}
 # where the plain words change, in bits
@@ -9,7 +11,7 @@ CLOSE, APART = 0.01, 0.05
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(ModelResult):
     """The incompatibility of two conditionals: 0 bits when one joint has both, at most 1.
 
     With more than two blanks it measures how far all their conditionals contradict each other, and

@@ -4,10 +4,11 @@ import math
 from dataclasses import dataclass
 
 from unmask.printable import quoted
+from unmask.results import ModelResult
 
 
 @dataclass(frozen=True)
-class Fill:
+class Fill(ModelResult):
     """Tokens that fill the blanks together, with their log-probability.
 
     `error` is its standard error, in nats, if it was estimated from a sketch.

@@ -19,8 +19,8 @@ from unmask.joints.agreement import UNITS, Agreement
 from unmask.joints.engine import Engine, Scored, Scores
 from unmask.joints.fill import Fill
 from unmask.joints.sketched import Estimated, Sketched, spread
-from unmask.lazy import Guessable, to_pandas
 from unmask.printable import columns, printable, quoted
+from unmask.results import ModelResult, data_frame
 from unmask.text.support import Support, Token, place_at_blank
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ MOST_DRAWS = 10_000_000
 
 
 @final
-class Joint(Guessable):
+class Joint(ModelResult):
     """An explicit distribution over the tokens that fill the blanks together.
 
     `LanguageModel.joint` makes one. To make one from your own numbers: `Joint.from_scores`, or this
@@ -504,7 +504,7 @@ class Joint(Guessable):
             }
             for fill in self.top(n)
         ]
-        return to_pandas(rows)
+        return data_frame(rows)
 
     def plot(self, n: int = 12, *, kind: str = "probability") -> "Figure":
         """A heat map of the likeliest tokens of two blanks, or a bar chart of one blank.
@@ -564,7 +564,8 @@ class Joint(Guessable):
         """This joint, or of a sketch one that holds these tokens too, and the cell they are."""
         if len(tokens) != len(self.supports):
             raise SupportError(
-                f"{len(self.supports)} blanks need that many tokens, not {len(tokens)}"
+                f"{len(self.supports)} blanks need that many tokens, each an argument of its own, "
+                f"not {quoted(tokens)}"
             )
         joint, places = self._placed(dict(enumerate(tokens)))
         return joint, tuple(places.values())

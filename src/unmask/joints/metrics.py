@@ -16,12 +16,13 @@ from unmask.joints.joint import Joint
 from unmask.joints.sketched import Sketched, spread
 from unmask.logspace import log_sum_exp_by_column, log_zeros
 from unmask.printable import quoted
+from unmask.results import ModelResult
 from unmask.tables.pair_tables import PairTables
 from unmask.text.support import Support, Token
 
 
 @dataclass(frozen=True)
-class PairMetrics:
+class PairMetrics(ModelResult):
     """The fit of a joint to the gold pair, and its faithfulness to the model's conditionals.
 
     `pairwise_nll` and `unary_nll` are per token (their exponentials over examples are P-PPL and

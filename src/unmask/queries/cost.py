@@ -14,6 +14,7 @@ from unmask.errors import UnmaskError
 from unmask.model.batch_size import rows_per_batch, seconds_per_row
 from unmask.model.masked_lm import MaskedLM
 from unmask.printable import quoted, readable_bytes, readable_seconds
+from unmask.results import ModelResult
 from unmask.settings import Settings
 from unmask.tables.storage import Storage, choose_storage
 from unmask.text.cloze import Cloze
@@ -24,7 +25,7 @@ _BATCHES, _PATIENCE, _PART = 5, 1.0, 0.1
 
 
 @dataclass(frozen=True)
-class Cost:
+class Cost(ModelResult):
     """The cost of one text: exact forward passes, approximate memory, rough time.
 
     With `for_a_pair`, the forward passes are those for the probability of one pair, by

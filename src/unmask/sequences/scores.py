@@ -3,11 +3,11 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from unmask.lazy import Guessable
+from unmask.results import ModelResult
 
 
 @dataclass(frozen=True)
-class Score(Guessable):
+class Score(ModelResult):
     """A result whose fields are plain values."""
 
     def to_dict(self) -> dict[str, Any]:

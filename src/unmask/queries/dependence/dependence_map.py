@@ -11,10 +11,10 @@ from torch import Tensor
 
 from unmask.arguments import real_number, whole_number
 from unmask.errors import SupportError, UnmaskError
-from unmask.lazy import Guessable, to_pandas
 from unmask.names import MEASURES
 from unmask.printable import columns, printable, quoted
 from unmask.queries.dependence.spanning_trees import Edge, projective_tree
+from unmask.results import ModelResult, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ class Dependence(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DependenceMap(Guessable):
+class DependenceMap(ModelResult):
     """The dependence between every two places of a text, by one `measure`.
 
     `values` are symmetric, in the `unit`; they are not a number on the diagonal and, with a window,
@@ -269,7 +269,7 @@ class DependenceMap(Guessable):
 
     def to_pandas(self) -> "pd.DataFrame":
         """A data frame with a row per pair of places."""
-        return to_pandas(self.to_rows())
+        return data_frame(self.to_rows())
 
     def to_rows(self) -> list[dict[str, object]]:
         """A dictionary per pair of places, ready for JSON; residues count from 1, places from 0."""

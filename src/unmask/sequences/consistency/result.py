@@ -5,12 +5,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from unmask import __version__
+from unmask.arguments import as_list
 from unmask.errors import ClozeError
-from unmask.lazy import Guessable, computed_once
+from unmask.lazy import computed_once
 from unmask.printable import quoted
 from unmask.progress import bar
 from unmask.queries.joint_model import JointModel
 from unmask.resampling import DEFAULT, Resampling
+from unmask.results import ModelResult, data_frame
 from unmask.sequences.consistency import statistics
 from unmask.sequences.consistency.measuring import (
     ConsistencyOptions,
@@ -22,6 +24,7 @@ from unmask.sequences.consistency.statistics import Numbers, Row, Statistic
 from unmask.settings import Settings
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 # pairs of blanks that a card shows
@@ -29,7 +32,7 @@ _WORST = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Consistency(Guessable):
+class Consistency(ModelResult):
     """The contradictions of a model: a row per pair of blanks and per order of unmasking.
 
     `facts` name the model, the corpus and the options. Intervals are of a bootstrap over
@@ -42,7 +45,7 @@ class Consistency(Guessable):
         <Consistency of models/tiny-english: 1 texts, J = 0.026 bits between adjacent blanks>
         >>> answers.statistics[0].title
         'J, adjacent blanks'
-        >>> list(unmask.to_pandas(answers.rows)["part"])
+        >>> list(answers.to_pandas()["part"])
         ['adjacent', 'random', 'order', 'order']
     """
 
@@ -83,6 +86,10 @@ class Consistency(Guessable):
         """JSON-ready: the statistics, and where they are from; without texts."""
         results = {statistic.key: statistic.to_dict() for statistic in self.statistics}
         return {"results": results, "config": {"unmask": __version__, **self.facts}}
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """A data frame with a row per pair of blanks and per order of unmasking."""
+        return data_frame(dict(row) for row in self.rows)
 
     def card(self, *, picture: str | None = None) -> str:
         """A card in Markdown, for people and for model cards on the Hugging Face Hub.
@@ -144,8 +151,11 @@ def consistency_of(
     settings: Settings | None = None,
 ) -> Consistency:
     """`LanguageModel.consistency`."""
+    texts, contrasts = as_list(texts), as_list(contrasts)
     if isinstance(texts, str) or not isinstance(texts, Sequence):
         raise ClozeError(f"texts is a list of texts, not {quoted(texts)}")
+    if isinstance(contrasts, str):
+        raise ClozeError(f"contrasts is a list of texts, not {quoted(contrasts)}")
     others = [None] * len(texts) if contrasts is None else list(contrasts)
     if len(others) != len(texts):
         raise ClozeError(f"there are {len(texts)} texts but {len(others)} contrasts; give one each")

@@ -15,10 +15,10 @@ from typing import Any
 from scipy.stats import wilcoxon
 
 from unmask.joints.agreement import Agreement
-from unmask.lazy import Guessable
 from unmask.markup import markdown
 from unmask.printable import columns, printable
 from unmask.resampling import FEWEST, Estimate, Resampling, means, ratios
+from unmask.results import ModelResult
 from unmask.sequences.consistency.measuring import ORDER, PAIRS
 
 Row = Mapping[str, Any]
@@ -138,7 +138,7 @@ def _of_pair(row: Row) -> dict[str, float | None]:
 
 
 @dataclass(frozen=True)
-class Statistic(Guessable):
+class Statistic(ModelResult):
     """A mean over texts with its interval; `p_value` only where its median is tested against 0.
 
     Examples:
