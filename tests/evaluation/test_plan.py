@@ -57,14 +57,14 @@ def test_an_option_that_no_plan_holds_is_refused() -> None:
 
 
 CHANGES = {
-    "seed": (a_plan(a_kind(draw={**DRAW, "seed": 1})), "draw.seed is '0' there, '1' here"),
+    "seed": (a_plan(a_kind(draw={**DRAW, "seed": 1})), "seed is '0' there, '1' here"),
     "weights": (
         a_plan(model=replace(MODEL, weights="f" * 64)),
         "model.weights is aaaaaaaaaaaa there, ffffffffffff here",
     ),
     "support": (a_plan(a_kind(support=("a",))), "support is 'vocabulary' there, '[\"a\"]' here"),
-    "steps": (a_plan(a_kind(constructions=(LabelledMethod("mlm", {}),))), "constructions is "),
-    "sketch": (a_plan(a_kind(sketch=Sketch())), "options.sketch is 'null' there"),
+    "steps": (a_plan(a_kind(constructions=(LabelledMethod("mlm", {}),))), "method is "),
+    "sketch": (a_plan(a_kind(sketch=Sketch())), "sketch is 'null' there"),
     "corpus": (a_plan(digest="e"), "'c' of the input has changed"),
 }
 

@@ -40,6 +40,18 @@ class ModelIdentity:
     tokenizer: Mapping[str, Any] | None = None
 
 
+# what users call the parts of a plan that have other names there
+_ARGUMENTS = {
+    "blanks": "blank",
+    "constructions": "method",
+    "corrected": "apc",
+    "draw.limit": "examples",
+    "draw.masks": "mask",
+    "draw.seed": "seed",
+    "methods": "method",
+    "without_text": "no_text",
+}
+
 # another commit with the same content is the same model
 IDENTITY = tuple(field.name for field in fields(ModelIdentity) if field.name != "revision")
 # the part of an identity that decides what is computed
@@ -85,9 +97,11 @@ class JobPlan:
 
     def check(self, wanted: "JobPlan", where: str) -> None:
         """Reject another plan for the place of this one, and name the differences."""
-        there, here = ({**vars(p), "model": None, "input": None} for p in (self, wanted))
+        apart = {"model": None, "input": None, "options": None}
+        there, here = ({**vars(p), **apart} for p in (self, wanted))
         changes = [
             *changes_between(there, here),
+            *changes_between(self.options, wanted.options),
             *_input_changes(self.input, wanted.input),
             *model_changes(self.model, wanted.model),
         ]
@@ -116,7 +130,8 @@ def changes_between(
             else quoted(value if isinstance(value, str) else canonical(value), limit=80)
             for value in (stored, wanted)
         )
-        yield f"{path} is {there} there, {here} here"
+        name = _ARGUMENTS.get(path, path.removeprefix("how."))
+        yield f"{name} is {there} there, {here} here"
 
 
 def _input_changes(stored: Sequence[list[Any]], wanted: Sequence[list[Any]]) -> Iterator[str]:
