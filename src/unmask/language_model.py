@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
-from unmask.arguments import Options, check_numbers, whole_number
+from unmask.arguments import Options, as_list, check_numbers, whole_number
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.lazy import computed_once
@@ -97,10 +97,10 @@ class LanguageModel(JointModel):
             method: Name of a construction. Default: log-pool; orders for targets or many blanks.
             blanks: Words, character spans or token indices to mask in a text without mask tokens.
             support: Tokens that blanks range over, as in `joint`.
-            targets: Words to rank: one list for all blanks, a list per blank, or a dictionary by
-                blank. They are tokenised in their place in the text and never cut; a word of
-                several pieces has the probability of all of them together. Blanks without targets
-                range over single tokens that the model proposes.
+            targets: Words to rank: a list for one blank; for several a list per blank, or a
+                dictionary by blank, from 0. They are tokenised in their place in the text and never
+                cut; a word of several pieces has the probability of all of them together. Blanks
+                without targets range over single tokens that the model proposes.
             piece_prior: How likely numbers of pieces are, to rank words that differ in it.
             settings: How to run the model: batch size, memory limit, progress.
             **options: Options of the construction: `pivot=`, `steps=`, `mean=`.
@@ -231,6 +231,8 @@ class LanguageModel(JointModel):
         check_numbers(seed=seed)
         axis = one_support(self, support)
         head = required(self.head, self.name) if rule_name == "head" else None
+        if not isinstance(texts, Iterable | Cloze):
+            raise ClozeError(f"texts is a text or a list of texts, not {quoted(texts)}")
         text_list = [texts] if isinstance(texts, str | Cloze) else texts
         clozes = [self._as_cloze(text) for text in text_list]
         bounds = [bound] * len(clozes)
@@ -347,7 +349,12 @@ class LanguageModel(JointModel):
         def questions() -> Iterator[MapQuestion]:
             of_texts = iter(repeat(None) if places is None else places)
             for number, text in enumerate(text_list):
-                if (of_text := next(of_texts, ())) == ():
+                of_text = next(of_texts, ())
+                if isinstance(of_text, str) and not alone:
+                    raise ClozeError(
+                        f"places of several texts are a list per text, not {quoted(of_text)}"
+                    )
+                if of_text == ():
                     raise ClozeError(f"text {number} has no places; give those of each text")
                 question = read_question(self, text, places=of_text, support=support)
                 options.check(question, f"text {number}")
@@ -482,7 +489,7 @@ class LanguageModel(JointModel):
             >>> round(score.score, 1), round(score.standard_error, 1)
             (-9.9, 0.6)
         """
-        text_list: Sequence[Any] = [texts] if isinstance(texts, str) else texts
+        text_list: Sequence[Any] = [texts] if isinstance(texts, str) else as_list(texts)
         text_list = in_context(text_list, given, separator)
         if isinstance(texts, str):
             text_list = [read_text(self, text_list[0])]

@@ -91,12 +91,18 @@ TABLE = [
     joint(SupportError, PAIR, "--support 2=cat,dog", support={2: ["cat", "dog"]}),
     joint(SupportError, PAIR, "--support amino-acids", support="amino-acids"),
     # words
-    fill(SupportError, "--targets cat,unhappy", targets=["cat", "unhappy"]),
+    fill(SupportError, "--targets 1=cat,unhappy", targets={1: ["cat", "unhappy"]}),
+    fill(SupportError, "--targets cat,mat", targets=["cat", "mat"]),
     fill(SupportError, "--targets 5=cat", targets={5: ["cat"]}),
     fill(SupportError, "--targets ,", targets=[]),
-    fill(SupportError, f"--targets 'cat,{HIDDEN}'", targets=["cat", HIDDEN]),
-    fill(SupportError, "--targets cat --piece-prior 1=1.5", targets=["cat"], piece_prior={1: 1.5}),
-    fill(MethodError, "--targets unhappy --method ag", targets=["unhappy"], method="ag"),
+    fill(SupportError, f"--targets '0=cat,{HIDDEN}'", targets={0: ["cat", HIDDEN]}),
+    fill(
+        SupportError,
+        "--targets 0=cat --piece-prior 1=1.5",
+        targets={0: ["cat"]},
+        piece_prior={1: 1.5},
+    ),
+    fill(MethodError, "--targets 0=unhappy --method ag", targets={0: ["unhappy"]}, method="ag"),
     # numbers
     fill(SupportError, "--top 0", top=0),
     settings("--batch-size 0", batch_size=0),

@@ -24,7 +24,7 @@ PATHS: dict[str, Ask] = {
     "a pair of orders": lambda lm, how: lm.joint(TWO, method="orders", settings=how).top(2),
     "tables": lambda lm, how: lm.tables(TWO, settings=how).both(),
     "fill": lambda lm, how: lm.fill(TWO, settings=how),
-    "fill with targets": lambda lm, how: lm.fill(TWO, targets=["sat", "mat"], settings=how),
+    "fill with targets": lambda lm, how: lm.fill(TWO, targets=[["sat", "mat"]] * 2, settings=how),
     "dependence": lambda lm, how: lm.dependence("the cat sat", samples=4, settings=how),
     "dependence by pmi": lambda lm, how: lm.dependence("the cat sat", measure="pmi", settings=how),
     "decode": lambda lm, how: lm.decode(THREE, settings=how),

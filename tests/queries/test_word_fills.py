@@ -95,15 +95,27 @@ def test_two_blanks_of_different_widths(lm, model):
         assert fill["sequence"] == TWO.format(*fill["word"])
 
 
-def test_one_list_is_for_all_blanks_and_a_string_is_one_word(lm):
+def test_one_list_is_of_one_blank_and_a_string_is_one_word(lm):
     text = TWO.format("[MASK]", "[MASK]")
-    both = lm.fill(text, targets=["cat", "mat"], top=9)
-    assert both == lm.fill(text, targets=[["cat", "mat"]] * 2, top=9)
+    both = lm.fill(text, targets=[["cat", "mat"]] * 2, top=9)
     assert both == lm.fill(text, targets={0: ["cat", "mat"], 1: ["cat", "mat"]}, top=9)
     assert len(both) == 4
-    assert lm.fill(text, targets=both[0]["word"][0]) == [
-        fill for fill in both if set(fill["word"]) == {both[0]["word"][0]}
-    ]
+    one = ONE.format("[MASK]")
+    assert lm.fill(one, targets="cat") == lm.fill(one, targets=["cat"])
+
+
+@pytest.mark.parametrize(
+    ("targets", "by_blank"),
+    [
+        (["cat", "mat"], "{0: ['cat'], 1: ['mat']}"),
+        (["cat", "mat", "sat"], "{0: ['cat', 'mat', 'sat'], 1: ['cat', 'mat', 'sat']}"),
+        ("cat", "{0: ['cat'], 1: ['cat']}"),
+    ],
+)
+def test_one_list_for_two_blanks_is_not_guessed_at(lm, targets, by_blank):
+    with pytest.raises(SupportError, match="the text has 2 blanks; give words by blank") as error:
+        lm.fill(TWO.format("[MASK]", "[MASK]"), targets=targets)
+    assert str(error.value).endswith(f"such as {by_blank}")
 
 
 def test_words_of_one_piece_have_the_models_own_probability(lm, model):

@@ -239,7 +239,8 @@ def test_a_tokenizer_without_offsets_takes_masks_and_indices_but_no_spans(tmp_pa
 
 @pytest.mark.parametrize("text", [None, 5, b"The [MASK]", ["The [MASK]"], ("[MASK]",), True])
 def test_a_text_that_is_not_a_string(text):
-    assert refusal(text) == f"a text is a string, not {type(text).__name__}"
+    several = "; give several texts one by one" if isinstance(text, list | tuple) else ""
+    assert refusal(text) == f"a text is a string, not {type(text).__name__}{several}"
 
 
 def test_a_text_that_cannot_be_read():

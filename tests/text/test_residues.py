@@ -51,9 +51,9 @@ def test_sequences_that_are_rejected(sequence: Any, message: str) -> None:
     [
         ([1], "pairs need at least two positions, not 1"),
         ([1, 4], "there is no position 4; the sequence has 1 to 3"),
-        ([1, 2, 1], "positions name 1 twice; give each once"),
-        ([1, 1.5], "a position is a number from 1, not 1.5"),
-        ("12", "positions are a list of numbers from 1, not '12'"),
+        ([1, 2, 1], "places name 1 twice; give each once"),
+        ([1, 1.5], "a place is the number of a residue from 1, not 1.5"),
+        ("12", "places are a list of numbers from 1, not '12'"),
     ],
 )
 def test_positions_that_are_rejected(positions: Any, message: str) -> None:

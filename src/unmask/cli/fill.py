@@ -66,8 +66,8 @@ class FillCommand(
     )
     targets: tuple[str, ...] = _blanks(
         "rank only these words, with commas; a word of several pieces has the probability of all "
-        'its pieces. For one blank: 1="New York,Paris"; a blank without words ranges over tokens '
-        "that the model proposes",
+        'its pieces. By blank, from 0: 1="New York,Paris"; a blank without words takes tokens that '
+        "the model proposes",
         "[BLANK=]WORDS",
     )
     piece_prior: str | None = _blanks(

@@ -61,7 +61,7 @@ def to_html(joint: Joint) -> str:
     head, *_ = repr(joint)[1:].splitlines()
     is_cheap = joint.is_tabulated() and math.prod(joint.shape) <= CELLS_RANKED_IN_TEXT
     fills = joint.top(min(_ROWS, math.prod(joint.shape))) if is_cheap else []
-    names = [f"blank {number}" for number in range(1, len(joint.shape) + 1)]
+    names = [f"blank {number}" for number in range(len(joint.shape))]
     rows = [[*map(tokens.label, fill.tokens), fill.written(4)] for fill in fills]
     notes = [f"{head.removesuffix('>')}."]
     if (agreement := joint.agreement()) is not None:

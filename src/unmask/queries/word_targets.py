@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.arguments import real_number, whole_number
+from unmask.arguments import as_list, real_number, whole_number
 from unmask.constructions import check_options, construction
 from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.joints.lazy_orders import LazyOrders
@@ -31,7 +31,7 @@ from unmask.text.cloze import Cloze
 from unmask.text.support import Token
 from unmask.text.word_pieces import Candidate, pieces_in_context
 
-# words for a blank: the same for all, a list for each, or by blank
+# words for the only blank, a list for each blank, or words by blank
 Targets = str | Sequence[str] | Sequence[Sequence[str]] | Mapping[int, Sequence[str]]
 PiecePrior = str | Mapping[int, float]
 
@@ -225,19 +225,25 @@ def _log_priors(
 
 
 def targets_by_blank(targets: object, blanks: int) -> dict[int, list[str]]:
-    """Words by blank, from what a caller wrote: one list for all blanks, a list each, or by blank.
+    """Words by blank, from what a caller wrote: the words of one blank, a list each, or by blank.
 
     Blanks that are not named are not in it.
     """
-    if isinstance(targets, str):
-        targets = [targets]
+    targets = [targets] if isinstance(targets, str) else as_list(targets)
     if isinstance(targets, Mapping) and targets:
         check_blanks(targets, blanks, "targets name")
         return {int(blank): _words(words) for blank, words in targets.items()}
     if isinstance(targets, bytes) or not isinstance(targets, Sequence) or not targets:
         raise SupportError(f"targets is a list of words, or one per blank, not {quoted(targets)}")
     if all(isinstance(word, str) for word in targets):
-        return {blank: list(targets) for blank in range(blanks)}
+        if blanks == 1:
+            return {0: list(targets)}
+        # a word for each blank, or words for all of them? a guess would answer another question
+        lists = [[word] for word in targets] if len(targets) == blanks else [list(targets)] * blanks
+        raise SupportError(
+            f"targets is one list of words, and the text has {blanks} blanks; give words by blank, "
+            f"such as {quoted(dict(enumerate(lists)), limit=100)}"
+        )
     for words in targets:
         if words is not None and (
             isinstance(words, str | bytes) or not isinstance(words, Sequence)

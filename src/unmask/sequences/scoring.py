@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from unmask.arguments import check_numbers
+from unmask.arguments import as_list, check_numbers
 from unmask.errors import ClozeError, MethodError
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
@@ -92,6 +92,7 @@ def log_ratios(
         draws = ORDERS_OF_PATHS if method == "hcb-path" else DRAWS
     check_numbers(draws=draws, seed=seed)
     order = checked_order(order, [method])
+    pairs = as_list(pairs)
     if isinstance(pairs, str) or not isinstance(pairs, Sequence):
         raise ClozeError(f"pairs is a list of two texts each, not {quoted(pairs)}")
     every = None if given is None else contexts(given, len(pairs), "pairs")
@@ -100,7 +101,10 @@ def log_ratios(
     texts: list[Any] = []
     for number, pair in enumerate(pairs):
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise ClozeError(f"pair {number} is two texts, not {quoted(pair)}")
+            raise ClozeError(
+                f"pair {number} is two texts, not {quoted(pair)}; give a list of pairs: "
+                "lm.log_ratios([(first, second)])"
+            )
         texts += pair
     ratios: list[LogRatio] = []
     for window in tokenised(lm, in_context(texts, each, separator), _name_in_pair):

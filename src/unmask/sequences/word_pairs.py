@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask.arguments import as_list
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import ClozeError, SupportError, UnmaskError
 from unmask.joints.joint import Joint
@@ -139,10 +140,14 @@ def read_items(
     lm: JointModel, items: Iterable[Sequence[object]], *, method: str
 ) -> list[WordPair | str]:
     """The pieces of each item, or the reason why it has no score: no forward pass."""
-    name, parts, results = method_name(method), list(items), list[WordPair | str]()
+    name, results = method_name(method), list[WordPair | str]()
+    parts = [as_list(item) for item in items]
     for item in parts:
         if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != len(_PARTS):
-            raise ClozeError(f"an item is a text and two words, not {quoted(item)}")
+            raise ClozeError(
+                f"an item is a text and two words, not {quoted(item)}; give a list of items: "
+                "lm.pairs([(text, first, second)])"
+            )
     ahead = ReadAhead(lm.tokenizer, _texts_to_read(parts, lm.tokenizer.mask_token))
     reader = JointModel(lm.model, ahead, name=lm.name)
     for item in parts:

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unmask.arguments import whole_number
+from unmask.arguments import as_list, whole_number
 from unmask.errors import SupportError
 from unmask.names import ALPHABETS, SUPPORTS
 from unmask.printable import quoted
@@ -51,11 +51,15 @@ def choose(candidates: object, whole: Support, special_ids: Set[int]) -> Support
         left_out = special_ids if candidates == "no-special" else frozenset()
         places = [i for i in whole.named if i not in left_out]
         return whole if len(places) == len(whole) else whole.part(places)
-    if hasattr(candidates, "tolist"):
-        # numpy arrays and tensors of ids
-        candidates = candidates.tolist()
+    candidates = as_list(candidates)
     if isinstance(candidates, bytes) or not isinstance(candidates, Sequence):
         raise SupportError(f"a support is {usage}, not {quoted(candidates)}")
+    if any(isinstance(token, list | tuple) for token in candidates):
+        by_blank = dict(enumerate(candidates))
+        raise SupportError(
+            f"a list of tokens is for all blanks; give a dictionary, as support="
+            f"{quoted(by_blank, limit=100)}"
+        )
     return whole.part([whole.index(token) for token in candidates])
 
 

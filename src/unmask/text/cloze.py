@@ -155,7 +155,8 @@ def parse_cloze(
 def checked_text(text: object) -> str:
     """The text itself; raises where it is not one."""
     if not isinstance(text, str):
-        raise ClozeError(f"a text is a string, not {type(text).__name__}")
+        one_by_one = "; give several texts one by one" if isinstance(text, list | tuple) else ""
+        raise ClozeError(f"a text is a string, not {type(text).__name__}{one_by_one}")
     if not text.strip():
         raise ClozeError("the text is empty")
     try:

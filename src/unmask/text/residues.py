@@ -12,18 +12,18 @@ from unmask.text.support import without_space_marker
 def check_positions(positions: object, residues: str) -> list[int]:
     """Two or more positions of a checked sequence, sorted."""
     if isinstance(positions, str | bytes) or not isinstance(positions, Sequence):
-        raise ClozeError(f"positions are a list of numbers from 1, not {quoted(positions)}")
+        raise ClozeError(f"places are a list of numbers from 1, not {quoted(positions)}")
     numbers = []
     for value in positions:
         position = whole_number(value)
         if position is None:
-            raise ClozeError(f"a position is a number from 1, not {quoted(value)}")
+            raise ClozeError(f"a place is the number of a residue from 1, not {quoted(value)}")
         if not 1 <= position <= len(residues):
             raise ClozeError(
                 f"there is no position {quoted(position)}; the sequence has 1 to {len(residues)}"
             )
         if position in numbers:
-            raise ClozeError(f"positions name {position} twice; give each once")
+            raise ClozeError(f"places name {position} twice; give each once")
         numbers.append(position)
     if len(numbers) < 2:
         raise ClozeError(f"pairs need at least two positions, not {len(numbers)}")

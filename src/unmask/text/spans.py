@@ -19,12 +19,15 @@ Blank = int | Span | str
 _SPANS_LISTED = 6
 
 
-def checked_blanks(blanks: object) -> list[Blank]:
-    """The caller's `blanks=` as indices, spans and words; a `ClozeError` if they are neither."""
+def checked_blanks(blanks: object, name: str = "blanks") -> list[Blank]:
+    """The caller's `blanks=`, or an argument of another name, as indices, spans and words.
+
+    A `ClozeError` if they are neither.
+    """
     if isinstance(blanks, str | bytes) or not isinstance(blanks, Sequence):
-        raise ClozeError(f"blanks is a list of spans, words or token indices, not {quoted(blanks)}")
+        raise ClozeError(f"{name} is a list of spans, words or token indices, not {quoted(blanks)}")
     if not blanks:
-        raise ClozeError("blanks is empty; give at least one span, word or token index")
+        raise ClozeError(f"{name} is empty; give at least one span, word or token index")
     checked: list[Blank] = []
     for blank in blanks:
         pair = blank if isinstance(blank, tuple | list) and len(blank) == 2 else (None, None)
@@ -38,7 +41,7 @@ def checked_blanks(blanks: object) -> list[Blank]:
             checked.append((start, end))
         else:
             raise ClozeError(
-                "a blank is a token index, a span (start, end) or a word of the text, not "
+                f"a {name[:-1]} is a token index, a span (start, end) or a word of the text, not "
                 f"{quoted(blank)}"
             )
     return checked

@@ -20,6 +20,7 @@ from unmask.queries.joint_model import JointModel, read_cloze
 from unmask.text.candidates import Candidates
 from unmask.text.cloze import Blank, Cloze, checked_text
 from unmask.text.residues import residues_as_blanks
+from unmask.text.spans import checked_blanks
 from unmask.text.support import Support
 from unmask.text.words import every_word
 
@@ -185,9 +186,13 @@ def read_question(
     support: Candidates = "vocabulary",
 ) -> MapQuestion:
     """A text with the places that `dependence` is between, checked; the model does not run."""
+    if places is not None:
+        places = checked_blanks(places, "places")
+        if isinstance(text, Cloze) or lm.tokenizer.mask_token in checked_text(text):
+            raise ClozeError("the blanks of a text are its places; leave places out")
     if isinstance(text, Cloze):
         # its blanks were chosen, as places are
-        return question_of(read_cloze(lm, text, blanks=places), lm.tokenizer, is_chosen=True)
+        return question_of(read_cloze(lm, text), lm.tokenizer, is_chosen=True)
     is_whole = lm.tokenizer.mask_token not in checked_text(text)
     if is_whole and isinstance(support, str) and support in ALPHABETS and support != "digits":
         written, blanks, names = residues_as_blanks(lm.tokenizer, text, lm.support().names, places)
