@@ -1,7 +1,6 @@
 """Every kind of bad input, twice: a named exception in Python, one line and exit 2 in a shell."""
 
 import shlex
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +8,6 @@ from typing import NamedTuple
 import pytest
 import torch
 from tiny_tokenizers import save_bert, tiny_bert, word_piece
-from transformers import BertModel, GPT2Config, GPT2LMHeadModel
 
 import unmask
 from unmask import UnmaskError
@@ -111,13 +109,8 @@ TABLE = [
     load("--dtype float8", dtype="float8"),
     load("--device abacus", device="abacus"),
     load("-m ''", ""),
-    *(
-        load(f"-m MODELS/{kind}", kind)
-        for kind in (
-            *("no-folder", "no-config", "no-weights", "no-masked-LM", "no-head", "only-a-pickle"),
-            *("broken-weights", "broken-config", "broken-tokenizer", "bert/config.json"),
-        )
-    ),
+    # of folders that are broken, test_pretrained.py
+    load("-m MODELS/no-folder", "no-folder"),
     Bad(
         NumericsError,
         lambda models: unmask.load(models.folder / "not-finite").joint(LONG),
@@ -126,36 +119,15 @@ TABLE = [
 ]
 
 
-@pytest.fixture(scope="session")
-def models(tmp_path_factory) -> Models:
-    folder = tmp_path_factory.mktemp("models")
-    bert = save_bert(folder / "bert")
-    for name in ("no-config", "no-weights", "only-a-pickle", "broken-weights", "broken-config"):
-        shutil.copytree(bert, folder / name)
-    shutil.copytree(bert, folder / "broken-tokenizer")
-    (folder / "no-config/config.json").unlink()
-    (folder / "no-weights/model.safetensors").unlink()
-    (folder / "only-a-pickle/model.safetensors").rename(folder / "only-a-pickle/model.bin")
-    (folder / "broken-weights/model.safetensors").write_bytes(b"not safetensors")
-    (folder / "broken-config/config.json").write_text("{")
-    (folder / "broken-tokenizer/tokenizer.json").write_text("{")
-    save_other_models(folder)
-    return Models(folder, unmask.load(bert))
-
-
-def save_other_models(folder: Path) -> None:
-    sizes = {"vocab_size": 36, "n_embd": 8, "n_layer": 1, "n_head": 1, "n_positions": 8}
-    not_finite = tiny_bert()
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
+    folder, not_finite = tmp_path_factory.mktemp("models"), tiny_bert()
     with torch.no_grad():
         # beyond the few positions that loading tries out
         not_finite.bert.embeddings.position_embeddings.weight[9:] = torch.nan
-    for name, model in {
-        "no-masked-LM": GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)),
-        "no-head": BertModel(tiny_bert().config),
-        "not-finite": not_finite,
-    }.items():
-        model.save_pretrained(folder / name)
-        word_piece().save_pretrained(folder / name)
+    for part in (not_finite, word_piece()):
+        part.save_pretrained(folder / "not-finite")
+    return Models(folder, unmask.load(save_bert(folder / "bert")))
 
 
 def arguments(bad: Bad, models: Models) -> list[str]:

@@ -25,7 +25,7 @@ PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
 
 
 @pytest.mark.slow
-def test_pipes_and_devices_are_written_to_as_they_are(folder, tmp_path, capsys):
+def test_pipes_and_devices_are_written_to_as_they_are(folder, tmp_path):
     (tmp_path / "in.txt").write_text(ONE)
     asked = ["fill", str(tmp_path / "in.txt"), "-m", folder, "--output", "/dev/null"]
     asked += ["--output-format", "jsonl"]

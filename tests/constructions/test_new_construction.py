@@ -238,7 +238,7 @@ def test_needs_are_needs() -> None:
     assert "'both tables'" in refusal(lambda: register("mine", plain, needs="both tables"))
 
 
-def test_an_unregistered_function_is_told_how(lm: LanguageModel) -> None:
+def test_an_unregistered_function_is_told_how() -> None:
     method: Any = plain
     with pytest.raises(unmask.errors.MethodError, match=r"unmask\.register"):
         unmask.construct(method, EXAMPLE.tables())

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from reading_pages import DOCS
+
 PACKAGE = Path(__file__).parents[2] / "src" / "unmask"
 MODULES = {
     path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
@@ -70,3 +72,21 @@ def test_the_command_line_names_options_and_no_python() -> None:
         for text in _messages(module)
         if PYTHON.search(text)
     ] == []
+
+
+def test_messages_that_the_page_of_questions_quotes_are_printed() -> None:
+    quotes = re.findall(r"^> `(.*)`$", (DOCS / "faq.md").read_text("utf-8"), re.MULTILINE)
+    assert len(quotes) >= 15
+    texts = [
+        text
+        for module in MODULES.values()
+        for node in ast.walk(module)
+        if isinstance(node, ast.JoinedStr | ast.Constant)
+        for text in _strings(node)
+    ]
+    for quote in quotes:
+        # one string has all that is between the dots, in that order
+        parts = [part for part in quote.split("...") if len(part.strip(" ,:;")) > 2]
+        pattern = re.compile(".*".join(map(re.escape, parts)), re.DOTALL)
+        # to look for the first part alone is quick
+        assert any(parts[0] in text and pattern.search(text) for text in texts), quote

@@ -40,7 +40,7 @@ def test_every_construction_is_documented() -> None:
     assert functions <= set(documented())
 
 
-def test_types_of_signatures_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_types_of_signatures_are_explained() -> None:
     from _sphinx import names
 
     page = (FOLDER / "types.md").read_text(encoding="utf-8")
@@ -49,7 +49,7 @@ def test_types_of_signatures_are_explained(monkeypatch: pytest.MonkeyPatch) -> N
     assert len({long for long, _ in names.spelled_out()}) == len(names.ALIASES)
 
 
-def test_a_signature_names_its_types(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signature_names_its_types() -> None:
     stringify = pytest.importorskip("sphinx.util.inspect")
     from _sphinx import names
 

@@ -72,3 +72,19 @@ def test_progress_and_cancelling_reach(path: str, lm: LanguageModel) -> None:
             PATHS[path](lm, Settings(progress=cancel))
         assert hooks(lm.model.model) == 0
     assert lm.joint(TWO, method="mlm").log_prob("sat", "mat") == before
+
+
+def test_every_batch_and_every_pass_is_told(lm: LanguageModel) -> None:
+    heard: list[Progress] = []
+    half = lm.model.vocabulary_size // 2
+    lm.joint(TWO, method="ag", settings=Settings(batch_size=half, progress=heard.append))
+    for blank in (0, 1):
+        rows = [one for one in heard if one.what == f"blank {blank} given blank {1 - blank}"]
+        assert [(one.done, one.total, one.unit) for one in rows] == [
+            (done, 2 * half, "row") for done in (half, 2 * half)
+        ]
+        assert [one.fraction for one in rows] == [0.5, 1]
+    passes = [one for one in heard if one.unit == "pass"]
+    assert {(one.what, one.total) for one in passes} == {("ag", 49)}
+    assert [one.done for one in passes] == sorted(one.done for one in passes)
+    assert passes[-1].fraction == 1

@@ -19,16 +19,6 @@ CONTEXTS = list(range(5, 8192, 26))
 EVERY = slice(None)
 
 
-@pytest.fixture(scope="module")
-def antiberty() -> LanguageModel:
-    return unmask.load(real_model("antiberty"))
-
-
-@pytest.fixture(scope="module")
-def albert_chinese() -> LanguageModel:
-    return unmask.load(real_model("albert-tiny-chinese"))
-
-
 def log_a_given_b(lm: LanguageModel, contexts: list[int], batch_size: int | None = None) -> Tensor:
     settings = Settings(batch_size=batch_size)
     return lm.tables(TEXT, support={1: contexts}, settings=settings).a_given_b.log_prob(EVERY)
@@ -63,9 +53,8 @@ def one_by_one(tiny_english) -> Tensor:
 
 
 @pytest.mark.parametrize("size", [pytest.param(7, marks=pytest.mark.long), 64, None])
-def test_batch_size_hardly_matters(tiny_english, one_by_one, record_property, size: int | None):
+def test_batch_size_hardly_matters(tiny_english, one_by_one, size: int | None):
     spread = worst(log_a_given_b(tiny_english, CONTEXTS, size), one_by_one)
-    record_property(f"batch_spread_{size}", spread)
     assert spread <= BATCH_SPREAD
 
 
@@ -83,16 +72,14 @@ def in_float64(tiny_english) -> Tensor:
     return torch.log_softmax(logits, dim=1).T
 
 
-def test_float32_is_near_float64(tiny_english, in_float64, record_property):
+def test_float32_is_near_float64(tiny_english, in_float64):
     error = worst(log_a_given_b(tiny_english, CONTEXTS), in_float64)
-    record_property("float64_error", error)
     assert error <= FLOAT64_ERROR
 
 
-def test_bfloat16_is_worse_but_bounded(in_float64, record_property):
+def test_bfloat16_is_worse_but_bounded(in_float64):
     lm = unmask.load(real_model("tiny-english"), dtype="bfloat16")
     error = worst(log_a_given_b(lm, CONTEXTS), in_float64)
-    record_property("bfloat16_error", error)
     assert FLOAT64_ERROR < error <= BFLOAT16_ERROR
 
 
@@ -139,14 +126,12 @@ def test_one_blank_is_transformers_fill_mask(name: str, text: str):
     assert_is_fill_mask(lm, text, top=20, error=PIPELINE_ERROR.get(name, 1e-6))
 
 
-# --- antiberty: joints small enough to be exact ------------------------------------------------
-
-
 # --- albert-tiny-chinese: readouts narrower than the trunk, a large vocabulary -----------------
 
 
 @pytest.mark.assets("an architecture with narrow readouts")
-def test_albert_is_factored_and_equals_a_naive_loop(albert_chinese, record_property):
+def test_albert_is_factored_and_equals_a_naive_loop():
+    albert_chinese = unmask.load(real_model("albert-tiny-chinese"))
     embedding = albert_chinese.model.output_embedding
     assert embedding.weight.shape == (21128, 128)
     cloze = albert_chinese.cloze("我昨天去[MASK][MASK]看書。")
@@ -158,5 +143,4 @@ def test_albert_is_factored_and_equals_a_naive_loop(albert_chinese, record_prope
         settings = Settings(batch_size=batch_size)
         tables = albert_chinese.tables(cloze, support={1: contexts}, settings=settings)
         difference = worst(tables.a_given_b.log_prob(EVERY), expected)
-        record_property(f"naive_loop_difference_{batch_size}", difference)
         assert difference <= error

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 from evaluation_rows import a_row
-from plans import a_plan, a_run
+from plans import a_kind, a_plan, a_run
 
+from unmask.cli.options import say
 from unmask.errors import StoreError
 from unmask.evaluation.reports.figures import draw
 from unmask.evaluation.reports.reporting import Report, report
@@ -66,3 +67,22 @@ def test_names_that_no_file_name_holds_do_not_replace_each_other(tmp_path: Path)
     written = list(draw(a_report("\u65b0", "\u5c0f"), tmp_path))
     assert len(written) == len(set(written)) == 3
     assert all(path.name.isascii() for path in written)
+
+
+def test_a_figure_that_is_not_drawn_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        a_row(i, construction=name, positions=(2, 5), support="the,a")
+        for name in ("mlm", "ag")
+        for i in range(35)
+    ]
+    run = a_run(a_plan(a_kind(support=("the", "a"))), rows)
+    list(draw(report([run], resampling=QUICK), tmp_path, say=say))
+    assert not list(tmp_path.glob("*.svg"))
+    (told,) = (one for one in capsys.readouterr().err.splitlines() if "no figure of " in one)
+    assert told.startswith("unmask: no figure of ")
+    why = (
+        "all examples are in one bin, 2 tokens between the blanks; a bin takes 30 examples or more"
+    )
+    assert told.endswith(f"blanks, support vocabulary: {why}")

@@ -134,7 +134,7 @@ def test_the_answer_is_the_one_held(transcript: Transcript, case: Case, session,
         )
 
 
-def test_the_help_of_every_command_is_the_page_of_the_reference(monkeypatch):
+def test_the_help_of_every_command_is_the_page_of_the_reference():
     import command_help
 
     written = command_help.words(command_help.PAGE.read_text(encoding="utf-8"))

@@ -266,6 +266,10 @@ def test_the_same_joint_is_the_same_file(suffix: str, tmp_path: Path) -> None:
         with rc_context(settings):
             figure = joint(text="t").plot(4)
         save_figure(figure, path)
+        # nor that it was shown in between
+        figure._repr_png_()
+        save_figure(figure, again := tmp_path / f"again{suffix}")
+        assert again.read_bytes() == path.read_bytes()
     one, other = (path.read_bytes() for path in paths)
     assert one == other
 

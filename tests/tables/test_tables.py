@@ -11,11 +11,13 @@ import pytest
 import torch
 from jaxtyping import TypeCheckError
 from shape_checks import checked
+from tiny_models import build, two_blanks
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask.model.row_reader import Outcomes
 from unmask.tables.marginals import MaskedMarginals
+from unmask.tables.pair_tables import PairTables
 
 
 def elicited(*, factored: bool = True, **options: int) -> unmask.PairTables:
@@ -125,3 +127,20 @@ def test_shapes_in_annotations_are_checked_while_tests_run() -> None:
         logits(Outcomes(2, torch.zeros(2, 3), None, None), torch.zeros(3))
     for one in (MaskedMarginals.__init__, Outcomes.logits):
         assert one is not inspect.unwrap(one), "checked in the modules themselves"
+
+
+def test_tables_show_themselves_without_eliciting() -> None:
+    lm = unmask.load(build("bert"))
+    text = two_blanks(lm.tokenizer)
+    tables = lm.tables(text, support={0: ["cat", "dog", "man"]})
+    about = f"model 'BertForMaskedLM', text '{text}'"
+    size = lm.model.vocabulary_size
+    assert repr(tables) == f"PairTables(3 x {size}, not elicited yet, {about})"
+    assert tables.diagnostics()["forward_passes"] == 0
+    _ = tables.b_given_a
+    assert repr(tables) == f"PairTables(3 x {size}, dense, {about})"
+    logits = torch.zeros(2, 3)
+    stored = PairTables.from_logits(unmask.DenseLogits(logits), unmask.DenseLogits(logits))
+    assert repr(stored) == "PairTables(2 x 3, dense)"
+    hostile = lm.tables(f"the a\x1b[31m {lm.tokenizer.mask_token} {lm.tokenizer.mask_token}")
+    assert repr(hostile).isprintable()

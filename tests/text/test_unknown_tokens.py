@@ -154,7 +154,7 @@ def test_without_offsets_whole_words_are_named(tmp_path):
 # --- the other doors ---------------------------------------------------------------------------
 
 
-def test_the_pipeline_warns_per_text(lm):
+def test_the_pipeline_warns_per_text():
     fill = pipeline("joint-fill-mask", model=tiny_bert(), tokenizer=word_piece(), device="cpu")
     assert ["'zebra'" in said for said in warned(lambda: fill([HALF, WHOLE]))] == [True]
 
