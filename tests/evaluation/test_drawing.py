@@ -85,4 +85,4 @@ def test_a_figure_that_is_not_drawn_is_told(
     why = (
         "all examples are in one bin, 2 tokens between the blanks; a bin takes 30 examples or more"
     )
-    assert told.endswith(f"blanks, support vocabulary: {why}")
+    assert told.endswith(f"blanks, support the,a: {why}")
