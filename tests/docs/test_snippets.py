@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,7 +104,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> None:
     library = SimpleNamespace(get_dataset_config_names=lambda place: ["anaphor_gender_agreement"])
     monkeypatch.setattr(corpora, "dataset_rows", rows_of)
     monkeypatch.setattr(blimp, "dataset_rows", rows_of)
-    monkeypatch.setattr(blimp, "datasets_library", lambda: library)
+    monkeypatch.setattr(blimp, "datasets_library", lambda *_: nullcontext(library))
 
 
 @pytest.fixture

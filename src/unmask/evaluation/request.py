@@ -165,7 +165,7 @@ class EvaluationRequest:
             raise CorpusError(
                 f"no sentence of {corpus.name} can be an example with this model: {rejected}"
             )
-        facts = f"{len(corpus):,} distinct sentences"
+        facts = f"{len(corpus.sentences):,} distinct sentences"
         if skipped := [f"{count:,} {why}" for why, count in corpus.refused.items() if count]:
             facts += f" (and {', '.join(skipped)})"
         facts += f", {len(pairs):,} examples ({', '.join(by_mask)})"

@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unmask.errors import CorpusError
 from unmask.printable import quoted
@@ -75,10 +75,6 @@ class Corpus:
     sentences: tuple[Sentence, ...]
     refused: Mapping[str, int]
     digest: str
-
-    def __len__(self) -> int:
-        """The number of distinct sentences."""
-        return len(self.sentences)
 
 
 # JSON can spell both, and neither has a place in a UTF-8 text
@@ -152,10 +148,9 @@ def _of_file(spec: CorpusSpec, path: str) -> Corpus:
     rows = open_input([path], columns, format=spec.format)
     if len(rows.files) > 1:
         raise CorpusError(f"{where} is {len(rows.files):,} files, and a corpus is one; join them")
-    names, parts = list(rows.names), dict[str, str]()
+    names, parts = rows.names, dict[str, str]()
     if not (columns or rows.is_pipe) and len(names) == 3 and names[0] in _SNLI_LABELS:
         columns, parts = list(_SNLI_NUMBERS), _SNLI_NUMBERS
-        rows = open_input([path], columns, format=spec.format)
     elif not columns and {"pairID", *_SNLI_PARTS} <= set(names):
         columns = list(_SNLI_PARTS)
     elif not columns:
@@ -165,18 +160,20 @@ def _of_file(spec: CorpusSpec, path: str) -> Corpus:
     # not the whole path: results name their corpus, and folders differ between machines
     name = "stdin" if spec.place == "-" else os.path.basename(path)
     stem = places.without_compression(name)[0].rpartition(".")[0] or name
-    return _gathered(name, where, _sentences(rows, columns, parts, stem, format == "txt"))
+    rows = replace(rows, columns=columns)
+    return _gathered(name, where, _sentences(rows, parts, stem, format == "txt"))
 
 
 def _sentences(
-    rows: InputRows, columns: Sequence[str], parts: Mapping[str, str], stem: str, is_plain: bool
+    rows: InputRows, parts: Mapping[str, str], stem: str, is_plain: bool
 ) -> Iterator[_Occurrence]:
     """The values in the places of sentences, in the order of the file."""
     lines = 0
     for index, (row, _, line) in enumerate(rows.rows_or_raise()):
         where = f"row {index} of {quoted(stem)}" if line is None else line.where
-        if (why := columns_reason(columns, row, where)) is not None:
-            raise CorpusError(why)
+        # of a pipe, whose columns were not known when it was opened
+        if any(name not in row for name in rows.columns):
+            raise CorpusError(columns_reason(rows.columns, row, where))
         if is_plain and line is not None:
             # blank lines are sentences too
             yield from (("", "", where) for _ in range(lines + 1, line.number))
@@ -185,7 +182,7 @@ def _sentences(
             continue
         pair = row.get("pairID")
         is_pair = isinstance(pair, str) and bool(pair.strip())
-        for column in columns:
+        for column in rows.columns:
             part = (_SNLI_PARTS if is_pair else parts).get(column, column)
             yield f"{pair if is_pair else f'{stem}:{index}'}/{part}", row[column], where
 

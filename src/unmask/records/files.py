@@ -160,22 +160,19 @@ class InputRows:
         return source
 
     def _cut_files(self, size: int) -> Source:
-        cuts, left = list[Source](), self.limit
-
-        def cut(file: FoundFile) -> Source:
-            return _cut_file(file, self.columns, size, left)
-
-        # where there is a limit, each file has the rest of it
-        for source in (places.in_parallel if left is None else map)(cut, self.files):
-            cuts.append(source)
-            left = None if left is None else left - (source.rows or 0)
-            if left == 0:
-                break
-        every = chain.from_iterable(cut.units for cut in cuts)
-        units = [unit._replace(number=number) for number, unit in enumerate(every)]
-        counts = [cut.rows for cut in cuts if cut.rows is not None]
-        rows = sum(counts) if len(counts) == len(cuts) else None
-        return Source(units, size, rows, [cut.identity[0] for cut in cuts])
+        cut = partial(_cut_file, columns=self.columns, size=size)
+        if self.limit is None:
+            cuts = list(places.in_parallel(cut, self.files))
+        else:
+            cuts, left = list[Source](), self.limit
+            for file in self.files:
+                if left > 0:
+                    cuts.append(cut(file, limit=left))
+                    left -= cuts[-1].rows or 0
+        units = (unit for source in cuts for unit in source.units)
+        numbered = [unit._replace(number=number) for number, unit in enumerate(units)]
+        rows = None if any(cut.rows is None for cut in cuts) else sum(cut.rows for cut in cuts)
+        return Source(numbered, size, rows, [cut.identity[0] for cut in cuts])
 
     def all_names(self, units: Iterable[Unit]) -> list[str]:
         """The columns of all rows: those of JSON lines on this machine may each have others."""
@@ -222,8 +219,8 @@ def open_input(
         for file in places.find(inputs, _ENDINGS)
     ]
     where = places.shown(files[0].place) if len(files) == 1 else "the input"
-    some = files[:: max(1, len(files) // _FILES_LOOKED_AT)][:_FILES_LOOKED_AT]
-    units = (Unit(0, file.place, file.format) for file in some)
+    step = max(1, len(files) // _FILES_LOOKED_AT)
+    units = (Unit(0, file.place, file.format) for file in files[::step][:_FILES_LOOKED_AT])
     heads = (islice(read_records(unit, columns), _ROWS_LOOKED_AT) for unit in units)
     sample = _look(heads, where, _ROWS_ENOUGH)
     # lines of JSON may each have others: that of a later row is no slip

@@ -4,9 +4,10 @@ The only module that imports the `datasets` library, and only when it is called.
 4 on no dataset runs code of its own.
 """
 
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from unmask.errors import CorpusError
@@ -22,12 +23,8 @@ def dataset_rows(
     revision: str | None = None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The named columns of the rows of a split, each with the name of the split."""
-    library, where = datasets_library(), quoted(place, limit=150)
-    has_bars = not library.are_progress_bars_disabled()
-    if Path(place).is_dir():
-        # of downloads alone
-        library.disable_progress_bars()
-    try:
+    where = quoted(place, limit=150)
+    with datasets_library(place, "check its name, split and config, or give a file") as library:
         if split is None:
             splits = library.get_dataset_split_names(place, config, revision=revision)
             if len(splits) != 1:
@@ -43,24 +40,31 @@ def dataset_rows(
             raise CorpusError(why)
         for row in rows.select_columns(list(columns)):
             yield str(split), row
-    except CorpusError:
-        raise
-    except Exception as error:  # it fails in many ways; all mean the same to the caller
-        raise CorpusError(
-            f"cannot load the dataset {where}: {describe(error)}; check its name, split and "
-            "config, or give a file"
-        ) from None
-    finally:
-        if has_bars:
-            library.enable_progress_bars()
 
 
-def datasets_library() -> Any:
-    """The `datasets` library, or an error of one line that explains how to install it."""
+@contextmanager
+def datasets_library(place: str, remedy: str) -> Iterator[Any]:
+    """The `datasets` library, whose errors with a dataset become one line with a remedy."""
     try:
-        return import_module("datasets")
+        library = import_module("datasets")
     except ImportError:
         raise CorpusError(
             "Hugging Face datasets need the datasets library; "
             "pip install 'unmask[datasets]', or give a file"
         ) from None
+    # bars are of downloads alone
+    has_bars = os.path.isdir(place) and not library.are_progress_bars_disabled()
+    if has_bars:
+        library.disable_progress_bars()
+    try:
+        yield library
+    except CorpusError:
+        raise
+    except Exception as error:  # it fails in many ways; all mean the same to the caller
+        why = describe(error)
+        raise CorpusError(
+            f"cannot load the dataset {quoted(place, limit=150)}: {why}; {remedy}"
+        ) from None
+    finally:
+        if has_bars:
+            library.enable_progress_bars()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from unmask.errors import CorpusError
-from unmask.printable import describe, quoted
+from unmask.printable import quoted
 from unmask.records.files import open_input
 from unmask.records.hub import dataset_rows, datasets_library
 from unmask.records.rows import Row, listed
@@ -45,8 +45,11 @@ def read_blimp(place: str, *, paradigms: Sequence[str] = (), limit: int | None =
         if not available:
             why = "has no .jsonl file; BLiMP has one per paradigm"
             raise CorpusError(f"the folder {quoted(place, limit=150)} {why}")
+    elif paradigms:
+        available = list(paradigms)
     else:
-        available = list(paradigms) or _paradigms_on_the_hub(place)
+        with datasets_library(place, "check its name, or give a folder of .jsonl files") as library:
+            available = sorted(library.get_dataset_config_names(place))
     names = list(dict.fromkeys(paradigms)) or available
     for name in (name for name in names if name not in available):
         near = difflib.get_close_matches(name, available, n=3, cutoff=0.5) or available
@@ -71,18 +74,6 @@ def read_blimp(place: str, *, paradigms: Sequence[str] = (), limit: int | None =
 def hashed(item_id: str) -> bytes:
     """A key to sort pairs by: the same on every machine, and unrelated to their words."""
     return hashlib.sha256(f"blimp\x00{item_id}".encode()).digest()
-
-
-def _paradigms_on_the_hub(place: str) -> list[str]:
-    try:
-        return sorted(datasets_library().get_dataset_config_names(place))
-    except CorpusError:
-        raise
-    except Exception as error:  # the library fails in many ways; all mean the same to the caller
-        raise CorpusError(
-            f"cannot load the dataset {quoted(place, limit=150)}: {describe(error)}; "
-            "check its name, or give a folder of .jsonl files"
-        ) from None
 
 
 def _pair(paradigm: str, row: int, values: Mapping[str, object]) -> Row:
