@@ -40,12 +40,7 @@ class ConsistencyCommand(many.RowsCommand, options.TableOptions):
 
     input: tuple[str, ...] = inputs.INPUT()
     text: tuple[str, ...] = inputs.TEXT()
-    model: str = option(
-        "masked language model: a name on the Hugging Face Hub, or a folder",
-        short="-m",
-        default="",
-        group="model",
-    )
+    model: str = options.MODEL(default="", group="model")
     compare: tuple[str, ...] = option(
         "folders that this command wrote, to show side by side", "FOLDER", default=(), nargs="+"
     )
@@ -78,7 +73,7 @@ class ConsistencyCommand(many.RowsCommand, options.TableOptions):
         def conclude(counts: "Counts") -> int:
             from unmask.sequences.consistency.result import Consistency
 
-            if output.keeps_parts and self.shard is None:
+            if output.folder and not output.file and self.shard is None:
                 self._write_card()
             elif rows:
                 table = str(Consistency(rows, kind.options()))

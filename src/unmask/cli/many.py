@@ -15,7 +15,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -181,11 +181,6 @@ class Output(NamedTuple):
     format: str | None = None
     typed: str = ""
     remark: str = ""
-
-    @property
-    def keeps_parts(self) -> bool:
-        """True if the folder of parts is what was asked for."""
-        return self.folder is not None and self.file is None
 
 
 def format_of_stdout(files: Sequence[str]) -> str | None:
@@ -380,7 +375,11 @@ def _to_stream(command: JobCommand, job: "Job", output: Output, keep: "Keep | No
         names = [name for name in names if name not in kind.input_columns.dropped]
     if not (command.quiet or is_pipe):
         job.announce([*source.units], source.rows, command.note, is_dry=False)
-    with _opened(output.file) as file:
+    with ExitStack() as opened:
+        file: IO[str] = sys.stdout
+        if output.file is not None:
+            opened.enter_context(explained(Path(output.file)))
+            file = opened.enter_context(open(output.file, "w", encoding="utf-8", newline=""))
         for rows, counts in stream(job, source, False if command.quiet else None):
             held += rows
             if kind.must_answer and not counts["answers"]:
@@ -394,16 +393,6 @@ def _to_stream(command: JobCommand, job: "Job", output: Output, keep: "Keep | No
                 file.flush()
             held, is_first = [], False
     return counts
-
-
-@contextmanager
-def _opened(place: str | None) -> Iterator[IO[str]]:
-    """Open a pipe or a device to write to; without a place, stdout, which stays open."""
-    if place is None:
-        yield sys.stdout
-        return
-    with explained(Path(place)), open(place, "w", encoding="utf-8", newline="") as file:
-        yield file
 
 
 def concluded(command: RowsCommand, kind: "Kind", counts: "Counts") -> int:
