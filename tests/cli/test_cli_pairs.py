@@ -3,20 +3,17 @@
 import csv
 import io
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from assets import real_model
 
 from unmask.cli import main
 from unmask.sequences import word_pairs
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "score-pairs.md"
 ITEMS = [
     ("the [MASK] sat on the [MASK].", "cat", "mat"),
     ("a man saw [MASK].", "man", "dog"),
@@ -131,24 +128,3 @@ def test_a_pipe_of_json_lines_into_a_table_has_the_columns_of_its_first(
     out, err = capsys.readouterr()
     assert len(read(out)) == 1
     assert "a row has 'late', which the first does not have; write JSON lines" in err
-
-
-@pytest.mark.real
-def test_the_page_shows_what_is_printed(tmp_path, monkeypatch, capsys) -> None:
-    """The command of the page, run on its items, with its model in the folder."""
-    items, shown = re.findall(r"^```csv\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    monkeypatch.chdir(tmp_path)
-    Path("two-blanks.csv").write_text(items)
-    Path("models").mkdir()
-    Path("models/tiny-english").symlink_to(real_model("tiny-english"))
-    assert main(["pairs", "two-blanks.csv", "-m", "models/tiny-english", "-o", "scores.csv"]) == 0
-    said = capsys.readouterr().err.removeprefix("unmask: ").strip()
-    assert said in PAGE.read_text()
-    found, expected = read(Path("scores.csv").read_text()), read(shown)
-    assert [list(row) for row in found] == [list(row) for row in expected]
-    for row, other in zip(found, expected, strict=True):
-        for name, cell in other.items():
-            if name in ADDED[:4] and cell:
-                assert float(row[name]) == pytest.approx(float(cell), abs=1e-4)
-            else:
-                assert row[name] == cell

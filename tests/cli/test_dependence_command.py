@@ -3,14 +3,12 @@
 import csv
 import io
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny_models
-from assets import real_model
 from counted_rows import counted_rows
 
 import unmask
@@ -138,25 +136,6 @@ def test_no_more_runs_than_is_announced(
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "dependence.md"
-
-
-@pytest.mark.real
-def test_the_page_shows_what_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    given, shown = re.findall(r"^```csv\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    monkeypatch.chdir(tmp_path)
-    Path("models").mkdir()
-    Path("models/tiny-english").symlink_to(real_model("tiny-english"), target_is_directory=True)
-    Path("texts.csv").write_text(given, encoding="utf-8")
-    (line,) = (line for line in page.splitlines() if line.startswith("unmask dependence t"))
-    assert main(shlex.split(line)[1:]) == 0
-    assert capsys.readouterr().err.removeprefix("unmask: ").strip() in " ".join(page.split())
-    written = read(Path("pairs.csv").read_text(encoding="utf-8"))
-    for row, expected in zip(written, read(shown), strict=False):
-        assert float(row.pop("pmi")) == pytest.approx(float(expected.pop("pmi")), abs=1e-4)
-        assert row == expected
 
 
 @pytest.mark.real

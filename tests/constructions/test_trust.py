@@ -7,6 +7,7 @@ import reference
 from examples import EXAMPLES, SOLVABLE, Example, build
 
 import unmask
+from unmask.joints.agreement import APART, CLOSE, Agreement
 
 
 def contradiction() -> Example:
@@ -63,3 +64,11 @@ def test_every_joint_of_the_tables_says_it(method: str) -> None:
 def test_a_joint_that_was_given_has_none_to_say() -> None:
     joint = build("mrf", examples.random(4, 3, seed=0))
     assert joint.marginal(0).incompatibility() is None
+
+
+def test_plain_words_change_at_the_thresholds() -> None:
+    closely = "the two conditionals agree closely"
+    assert Agreement(0.0).words() == Agreement(CLOSE - 1e-9).words() == closely
+    assert "agree roughly" in Agreement(CLOSE).words()
+    assert "agree roughly" in Agreement(APART - 1e-9).words()
+    assert Agreement(APART).words().endswith("treat these probabilities as approximate")

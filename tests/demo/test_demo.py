@@ -8,7 +8,6 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -19,6 +18,7 @@ import tiny_models
 import tiny_tokenizers
 from assets import real_model
 from browser import browser, fits, opened, screenshot
+from cells import Cells
 from evaluation_rows import HOSTILE
 
 import unmask
@@ -41,18 +41,6 @@ NASTY = [
 TRAP = '<script>met=1</script><img src=x onerror="met=1">${met=1}{{met}}'
 SUBMIT = "#fill"
 ANSWERED = "document.querySelector('#answer').innerText.includes('{}')"
-
-
-class Inert(HTMLParser):
-    """Collects the names of elements."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.names: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.names.append(tag)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +101,7 @@ def test_what_cannot_be_answered_is_one_line(
 def test_texts_and_tokens_stay_text(lm: unmask.LanguageModel, text: str) -> None:
     shown = demo.answer(lm, f"{text} [MASK] [MASK].")
     allowed = {"div", "section", "h3", "table", "tr", "td", "meter", "p"}
-    assert set(Inert(shown).names) <= allowed
+    assert Cells(shown).tags <= allowed
 
 
 @pytest.mark.parametrize("text", NASTY)

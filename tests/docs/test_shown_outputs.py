@@ -18,6 +18,8 @@ pytestmark = pytest.mark.usefixtures("read_once")
 
 BODY = r"((?:(?!```).*\n)*)```"
 SHOWN = re.compile(rf"^```(python|sh)\n{BODY}\n\n```text\n{BODY}$", re.MULTILINE)
+# of a table, where commas part numbers
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 MODELS = {
     "models/tiny-english": "tiny-english",
     "ckiplab/albert-tiny-chinese": "albert-tiny-chinese",
@@ -64,6 +66,30 @@ def test_what_is_shown_is_what_is_printed(
                 for line in code.replace("\\\n", " ").splitlines():
                     assert cli.main(shlex.split(line, comments=True)[1:]) == 0
         alike(printed.getvalue(), shown)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", ["score-pairs", "dependence"])
+def test_a_table_that_is_shown_is_the_one_that_is_written(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command between two tables of a page reads the first and writes the second."""
+    page = text_of(ROOT / "docs" / "how-to" / f"{name}.md")
+    given, shown = re.findall(r"^```csv\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (line,) = re.findall(r"^unmask .*models/tiny-english.* -o .*$", page, re.MULTILINE)
+    words = shlex.split(line)[1:]
+    monkeypatch.chdir(tmp_path)
+    Path("models").mkdir()
+    Path("models/tiny-english").symlink_to(real_model("tiny-english"), target_is_directory=True)
+    Path(words[1]).write_text(given, encoding="utf-8")
+    assert cli.main(words) == 0
+    said = capsys.readouterr().err.removeprefix("unmask: ").strip()
+    assert said in " ".join(page.split())
+    written = Path(words[words.index("-o") + 1]).read_text(encoding="utf-8").splitlines()
+    for one, other in zip(written, shown.splitlines(), strict=False):
+        assert NUMBER.sub("#", one) == NUMBER.sub("#", other)
+        numbers, expected = (list(map(float, NUMBER.findall(row))) for row in (one, other))
+        assert numbers == pytest.approx(expected, abs=1e-4)
 
 
 def test_every_page_that_shows_what_a_block_prints_is_run() -> None:

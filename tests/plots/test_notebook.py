@@ -1,11 +1,9 @@
 """The HTML of values in a notebook: escaped whatever the tokens are, with J, errors and passes."""
 
 import re
-from html.parser import HTMLParser
 
-import pytest
 import torch
-from tiny_tokenizers import save_bert
+from cells import Cells
 
 import unmask
 from unmask.markup import html_table
@@ -13,27 +11,6 @@ from unmask.markup import html_table
 QUIET = unmask.Settings(progress=False)
 # pieces of the tiny vocabulary, put in its place by name
 HOSTILE = "<script>alert('x')</script>"
-
-
-class Cells(HTMLParser):
-    """The tags of a page and the texts of its cells."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.texts: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.tags.add(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-
-@pytest.fixture(scope="module")
-def lm(tmp_path_factory: pytest.TempPathFactory) -> unmask.LanguageModel:
-    return unmask.load(save_bert(tmp_path_factory.mktemp("bert")))
 
 
 def pages(lm: unmask.LanguageModel) -> dict[str, str]:
