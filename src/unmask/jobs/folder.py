@@ -26,7 +26,6 @@ from filelock import FileLock, Timeout
 from unmask.durable import make_folder, remove_unfinished
 from unmask.errors import StoreError
 from unmask.jobs.plan import JobPlan, sha256
-from unmask.lazy import computed_once
 from unmask.printable import quoted
 from unmask.records import places
 
@@ -77,21 +76,16 @@ class Folder:
     place: str
     plan: JobPlan
 
-    @computed_once
-    def digest(self) -> str:
-        """The digest of the plan."""
-        return self.plan.digest
-
     def path(self, number: int, name: str = "part-{}.parquet") -> str:
         """The place of a part, or of its receipt."""
-        return places.inside(self.place, name.format(f"{number:06d}-{self.digest[:12]}"))
+        return places.inside(self.place, name.format(f"{number:06d}-{self.plan.digest[:12]}"))
 
     def note(self, number: int, facts: Receipt) -> None:
         """Write the receipt of a unit, which has a hash of its own: counters are added up.
 
         Neither it nor a part waits for the disk: what a power cut damages does not match its hash.
         """
-        receipt = {"plan": self.digest, "unit": number, **facts}
+        receipt = {"plan": self.plan.digest, "unit": number, **facts}
         content = json.dumps({**receipt, "check": sha256([receipt])}).encode()
         places.write_whole(self.path(number, "_part-{}.json"), content, durably=False)
 
@@ -120,7 +114,7 @@ class Folder:
             return {}
         is_whole = receipt.pop("check", None) == sha256([receipt])
         identity = receipt.get("plan"), receipt.get("unit")
-        return receipt if is_whole and identity == (self.digest, number) else {}
+        return receipt if is_whole and identity == (self.plan.digest, number) else {}
 
     def receipts(self) -> dict[int, Receipt]:
         """The receipts of units that are done, by unit; their parts are not looked at.

@@ -3,10 +3,11 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from unmask.errors import StoreError
+from unmask.lazy import computed_once
 from unmask.printable import quoted
 
 FORMAT = 2
@@ -88,9 +89,9 @@ class JobPlan:
 
     def to_json(self) -> str:
         """The same text for the same plan."""
-        return canonical({"format": FORMAT, **vars(self), "model": vars(self.model)})
+        return canonical({"format": FORMAT, **asdict(self)})
 
-    @property
+    @computed_once
     def digest(self) -> str:
         """The name of the plan in everything that it leaves."""
         return hashlib.sha256(f"[{self.to_json()}]".encode()).hexdigest()
@@ -98,7 +99,7 @@ class JobPlan:
     def check(self, wanted: "JobPlan", where: str) -> None:
         """Reject another plan for the place of this one, and name the differences."""
         apart = {"model": None, "input": None, "options": None}
-        there, here = ({**vars(p), **apart} for p in (self, wanted))
+        there, here = ({**asdict(p), **apart} for p in (self, wanted))
         changes = [
             *changes_between(there, here),
             *changes_between(self.options, wanted.options),
