@@ -3,12 +3,15 @@
     python benchmarks/units.py parts --units 2000
     python benchmarks/units.py loop --texts sentences.txt --model models/tiny-english
     python benchmarks/units.py ray --units 100000 --workers 2
+    python benchmarks/units.py throughput --texts sentences.txt --workers 2
 
 `parts`: CPU milliseconds per unit that a worker notes, writes and receives, of 20 rows each.
 `loop`: rows per second of a job over sentences, and of a bare loop over `lm.score`, in turns.
 `ray`: milliseconds per trivial unit over so many workers, from the first outcome to the last, when
-that first one came, and the largest memory of the driver; of the cluster that RAY_ADDRESS names, or
-one that is started here.
+that first one came, and the largest memory of the driver.
+`throughput`: rows per second of a job over sentences on a cluster, and of a bare `map_batches` over
+`lm.score` that writes no parts, in turns; from the first result on, when the workers have started.
+The cluster is the one that RAY_ADDRESS names, or one that is started here.
 """
 
 import argparse
@@ -99,26 +102,33 @@ def loop(lm: unmask.LanguageModel, texts: list[str], repeats: int) -> dict[str, 
     }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Timed(RayWorkers):
+    """Workers, and when each of their outcomes came back, with its rows."""
+
+    back: list[tuple[float, int]] = field(default_factory=list)
+
+    def run(self, *given: Any) -> Any:
+        """The outcomes."""
+        for outcome in super().run(*given):
+            self.back.append((time.monotonic(), outcome.counts["texts"]))
+            yield outcome
+
+
+def cluster() -> Any:
+    """The cluster, for as long as the context lasts."""
+    return joined("auto" if "RAY_ADDRESS" in os.environ else LOCAL)
+
+
 def on_ray(model: str, units: int, workers: int) -> dict[str, Any]:
     """Trivial units over a cluster."""
     source = ModelSource(place=model, device="cpu")
-    lm, began, times = source.load(), time.monotonic(), list[float]()
-    job = job_over(lm, Nothing(), ["The man is in the park."] * units, 1)
-
-    class Timed(RayWorkers):
-        def run(self, *given: Any) -> Any:
-            for outcome in super().run(*given):
-                times.append(time.monotonic())
-                yield outcome
-
+    job = job_over(source.load(), Nothing(), ["The man is in the park."] * units, 1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        joined("auto" if "RAY_ADDRESS" in os.environ else LOCAL),
-    ):
-        cluster = Timed(source=source, count=(workers, workers))
-        began = time.monotonic()
-        result = run_job(job, folder, workers=cluster, progress=False)
+    with tempfile.TemporaryDirectory() as folder, cluster():
+        timed, began = Timed(source=source, count=(workers, workers)), time.monotonic()
+        result = run_job(job, folder, workers=timed, progress=False)
+    times = [seconds for seconds, _ in timed.back]
     return {
         "units": result.done,
         "workers": workers,
@@ -130,10 +140,64 @@ def on_ray(model: str, units: int, workers: int) -> dict[str, Any]:
     }
 
 
+class Bare:
+    """A model in a process of a cluster."""
+
+    def __init__(self, source: ModelSource) -> None:
+        self.lm = source.load()
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """The scores of a batch."""
+        scores = self.lm.score(list(batch["text"]), settings=unmask.Settings(progress=False))
+        return {"score": [score.score for score in scores]}
+
+
+def throughput(model: str, texts: list[str], workers: int, repeats: int) -> dict[str, Any]:
+    """A job on a cluster beside a bare `map_batches` with the same batches."""
+    import ray.data
+
+    source = ModelSource(place=model, device="cpu")
+    # so many units that workers end at about the same time
+    job = job_over(source.load(), ScoreKind(), texts, max(1, len(texts) // (20 * workers)))
+    units, rates = job.cut().unit_count, dict[str, list[float]](job=[], bare=[])
+
+    def rate(back: list[tuple[float, int]]) -> float:
+        return (len(texts) - back[0][1]) / (back[-1][0] - back[0][0])
+
+    def whole() -> None:
+        timed = Timed(source=source, count=(workers, workers))
+        with tempfile.TemporaryDirectory() as folder:
+            run_job(job, folder, workers=timed, progress=False)
+        rates["job"].append(rate(timed.back))
+
+    def bare() -> None:
+        bare_worker: Any = Bare
+        rows = [{"text": text} for text in texts]
+        scores = ray.data.from_items(rows, override_num_blocks=units).map_batches(
+            bare_worker,
+            batch_size=None,
+            fn_constructor_args=(source,),
+            compute=ray.data.ActorPoolStrategy(size=workers),
+            num_cpus=1,
+        )
+        batches = scores.iter_batches(batch_size=None)
+        rates["bare"].append(rate([(time.monotonic(), len(batch["score"])) for batch in batches]))
+
+    with cluster():
+        in_turns({"job": whole, "bare": bare}, repeats)
+    return {
+        "texts": len(texts),
+        "units": units,
+        "workers": workers,
+        "rows_per_second": {name: max(each) for name, each in rates.items()},
+        "of_bare": spread(ratios(rates["job"], rates["bare"])),
+    }
+
+
 def main() -> None:
     """Print one line of JSON."""
     parser = argparse.ArgumentParser(description="What units cost besides the model.")
-    parser.add_argument("what", choices=("parts", "loop", "ray"))
+    parser.add_argument("what", choices=("parts", "loop", "ray", "throughput"))
     parser.add_argument("--model", default=TINY_ENGLISH)
     parser.add_argument("--units", type=int, default=2000)
     parser.add_argument("--texts", type=Path, help="a file with a text per line")
@@ -143,12 +207,14 @@ def main() -> None:
     if given.what == "ray":
         print(json.dumps(on_ray(given.model, given.units, given.workers)))
         return
-    lm = unmask.load(given.model, device="cpu")
     if given.what == "parts":
-        print(json.dumps(parts(lm, given.units)))
+        print(json.dumps(parts(unmask.load(given.model, device="cpu"), given.units)))
+        return
+    texts = given.texts.read_text(encoding="utf-8").splitlines()
+    if given.what == "throughput":
+        print(json.dumps(throughput(given.model, texts, given.workers, given.repeats)))
     else:
-        texts = given.texts.read_text(encoding="utf-8").splitlines()
-        print(json.dumps(loop(lm, texts, given.repeats)))
+        print(json.dumps(loop(unmask.load(given.model, device="cpu"), texts, given.repeats)))
 
 
 if __name__ == "__main__":

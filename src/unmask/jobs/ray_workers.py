@@ -1,7 +1,7 @@
 """Units done by the workers of a Ray cluster, which Ray Data starts, restarts and feeds.
 
-A cluster is joined, never configured: nodes, network and access are its owner's business. Ray Data
-knows blocks of units and retries a block as a whole; a worker skips the units of it that have a
+A cluster is joined, never configured: nodes, network and access are its owner's business. A row of
+Ray Data is a run of units, which is retried as a whole; a worker skips the units of it that have a
 receipt. A unit that always ends its worker is skipped after three deaths, as its note tells.
 """
 
@@ -11,14 +11,14 @@ import pickle
 import socket
 import warnings
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from unmask.errors import UnmaskError
 from unmask.jobs.folder import Folder
-from unmask.jobs.kinds import Kind, counted
+from unmask.jobs.kinds import Kind
 from unmask.jobs.model_source import SOFTWARE, ModelSource, check_model
 from unmask.jobs.worker import Outcome, Worker, is_of_accelerator
 from unmask.model.devices import GPU
@@ -26,8 +26,10 @@ from unmask.printable import describe, quoted
 from unmask.records.files import Unit
 
 LOCAL = "local"
-_BLOCKS_PER_WORKER = 20
-# deaths of a worker, and attempts at a block: a bad unit costs three, failures of machines more
+# runs per worker, so that none waits for another at the end; and the most units of a run, which
+# are counted when all of them are done
+_RUNS_PER_WORKER, _UNITS_PER_RUN = 20, 100
+# deaths of a worker, and attempts at a run: a bad unit costs three, failures of machines more
 _LIMITS = {"max_restarts": 30, "max_task_retries": 30}
 # output of Ray Data that is switched off; our bar counts rows
 _RAY_OUTPUT = ("enable_progress_bars", "enable_operator_progress_bars", "print_on_execution_start")
@@ -48,17 +50,16 @@ class RayWorker:
             self._error = f"{describe(error)} (on node {socket.gethostname()})"
 
     def __call__(self, row: dict[str, Any]) -> dict[str, bytes]:
-        """The outcome of a unit; `ends` the run if no worker could do better."""
-        unit, ends = pickle.loads(row["unit"]), self._error is not None
-        outcome = Outcome(counted(), self._error)
-        try:
-            if not ends:
-                outcome = self._worker.do(unit, partial(self._worker.read, unit), self._folder)
-        except Exception as error:  # it cannot be written
-            if is_of_accelerator(why := describe(error)):
-                os._exit(1)
-            outcome, ends = outcome._replace(error=why), True
-        return {"outcome": pickle.dumps((outcome, ends))}
+        """The outcomes of a run of units, and the reason why no worker could go on, if any."""
+        outcomes, why = list[Outcome](), self._error
+        for unit in pickle.loads(row["units"]) if why is None else ():
+            try:
+                outcomes.append(self._worker.do(unit, self._folder))
+            except Exception as error:  # it cannot be written
+                if is_of_accelerator(why := describe(error)):
+                    os._exit(1)
+                break
+        return {"outcomes": pickle.dumps((outcomes, why))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,23 +76,24 @@ class RayWorkers:
     def run(
         self, kind: Kind, folder: Folder, units: Sequence[Unit]
     ) -> Generator[Outcome, None, None]:
-        """The outcome of every unit, as blocks of them come back."""
+        """The outcome of every unit, as runs of them come back."""
         import ray.data
 
         if not units:
             return
-        source, least, most = self._source_and_count()
-        context = vars(ray.data.DataContext.get_current())
-        context.update(dict.fromkeys(_RAY_OUTPUT, False))
+        source, room = self._source_and_room()
+        least, most = self.count or (room, room)
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
         # Ray's types know functions alone, not classes of actors
         worker: Any = RayWorker
-        items = [{"unit": pickle.dumps(unit)} for unit in units]
-        blocks = min(len(units), most * _BLOCKS_PER_WORKER)
+        size = max(1, min(_UNITS_PER_RUN, len(units) // (most * _RUNS_PER_WORKER)))
+        runs = [units[start : start + size] for start in range(0, len(units), size)]
+        items = [{"units": pickle.dumps(run)} for run in runs]
         with warnings.catch_warnings():
             # Ray warns of its own deprecated names, and of limits that have no other name
             warnings.simplefilter("ignore")
-            results = ray.data.from_items(items, override_num_blocks=blocks).map(
+            vars(ray.data.DataContext.get_current()).update(dict.fromkeys(_RAY_OUTPUT, False))
+            results = ray.data.from_items(items, override_num_blocks=len(items)).map(
                 worker,
                 fn_constructor_args=(source, kind, folder),
                 compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most),
@@ -101,10 +103,10 @@ class RayWorkers:
             )
         try:
             for row in results.iter_rows():
-                outcome, ends = pickle.loads(row["outcome"])
-                if ends:
-                    raise UnmaskError(f"a worker cannot go on: {outcome.error}")
-                yield outcome
+                outcomes, why = pickle.loads(row["outcomes"])
+                yield from outcomes
+                if why is not None:
+                    raise UnmaskError(f"a worker cannot go on: {why}")
         except ray.exceptions.RayError as error:
             why = (str(error).strip() or describe(error)).splitlines()[-1].strip()
             raise UnmaskError(
@@ -112,8 +114,8 @@ class RayWorkers:
                 "to go on"
             ) from None
 
-    def _source_and_count(self) -> tuple[ModelSource, int, int]:
-        """The source for a worker, which sees its own GPU alone, and the least and most workers."""
+    def _source_and_room(self) -> tuple[ModelSource, int]:
+        """The source for a worker, which sees its own GPU alone, and how many have room."""
         import ray
 
         # Ray's types do not have it
@@ -131,8 +133,7 @@ class RayWorkers:
         # processes of a cluster have another working directory
         folder = os.path.abspath(os.path.expanduser(self.source.place))
         place = folder if os.path.isdir(folder) else self.source.place
-        source = replace(self.source, place=place, device=GPU if is_gpu else device)
-        return source, *(self.count or (room, room))
+        return replace(self.source, place=place, device=GPU if is_gpu else device), room
 
 
 @contextmanager
@@ -152,19 +153,15 @@ def joined(address: str) -> Iterator[None]:
         import ray
     except ImportError:
         raise UnmaskError("a cluster needs Ray: pip install 'unmask[ray]'") from None
-    if ray.is_initialized():
-        yield
-        return
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
-    if address == LOCAL:
-        options["include_dashboard"] = False
+    connection: Any = nullcontext()
     try:
-        ray.init(address, **options)
+        if not ray.is_initialized():
+            quiet: Any = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+            dashboard = False if address == LOCAL else None
+            connection = ray.init(address, include_dashboard=dashboard, **quiet)
     except Exception as error:  # Ray raises whatever its parts raise
         fix = "start one with `ray start --head`, give the address of one, or choose local"
-        why = describe(error)
-        raise UnmaskError(f"cannot use Ray at {quoted(address)}: {why}; {fix}") from None
-    try:
+        why = f"cannot use Ray at {quoted(address)}: {describe(error)}"
+        raise UnmaskError(f"{why}; {fix}") from None
+    with connection:
         yield
-    finally:
-        ray.shutdown()

@@ -147,7 +147,7 @@ def run_job(
                 job.announce(left, rows, announce, is_dry=False)
             worker = Worker(job.lm, job.kind)
             read = _read_ahead(worker, left)
-            outcomes = (worker.do(unit, rows.result, folder) for unit, rows in read)
+            outcomes = (worker.do(unit, folder, rows) for unit, rows in read)
         wanted, noun = progress if len(left) > 1 else False, job.kind.noun
         last_line_at = time.monotonic()
         drawn = bar(f"{noun}s", unit=noun, total=rows, shown=wanted)

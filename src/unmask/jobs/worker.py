@@ -2,7 +2,8 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.errors import CorpusError, UnmaskWarning
@@ -135,15 +136,16 @@ class Worker:
         return results
 
     def do(
-        self, unit: Unit, read: Callable[[], tuple[RowBatch, list[Any]]], folder: Folder
+        self, unit: Unit, folder: Folder, read: Future[tuple[RowBatch, list[Any]]] | None = None
     ) -> Outcome:
         """Compute a unit, unless it is done, and write its part; what cannot be written raises.
 
-        It is noted before it begins: if it takes this process along, its note stays.
+        Its rows may be `read` already. It is noted before it begins: if it takes this process
+        along, its note stays.
         """
         number = unit.number
         try:
-            batch, items = read()
+            batch, items = self.read(unit) if read is None else read.result()
         except CorpusError as error:
             return Outcome(counted(), str(error))
         # behind the reading: another process may do the unit meanwhile
