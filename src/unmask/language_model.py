@@ -339,15 +339,13 @@ class LanguageModel(JointModel):
         """
         alone = isinstance(texts, (str, Cloze)) or not isinstance(texts, Iterable)
         text_list: Any = [texts] if alone else texts
-        if alone and places is not None:
-            places = [places]
+        of_texts = repeat(None) if places is None else iter([places] if alone else places)
         by_head = required(self.head, self.name).measure if measure == "head" else None
         axis = self.support(support)
         options = MapOptions(measure, axis, samples, window, seed, by_head, self.name)
         check_support(options.measure, support)
 
         def questions() -> Iterator[MapQuestion]:
-            of_texts = iter(repeat(None) if places is None else places)
             for number, text in enumerate(text_list):
                 of_text = next(of_texts, ())
                 if isinstance(of_text, str) and not alone:

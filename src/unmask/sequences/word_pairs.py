@@ -259,25 +259,24 @@ def _without_tables(reader: RowReader, method: str, pairs: Sequence[WordPair]) -
     def scores(alike: list[WordPair]) -> Iterator[PairScore]:
         (first, second), filled_sets = alike[0].places, sets_of(alike[0])
         steps = _read_steps(reader, alike, filled_sets)
+
+        def log_p(pieces: Places, given: Places = ()) -> Tensor:
+            if by_orders:
+                return log_mean_over_orders(steps, pieces, given)
+            # with all pieces masked: neither word says anything about the other
+            return steps[()][:, pieces].sum(dim=1)
+
+        numbers = {
+            "log_p": log_p(first + second),
+            "log_p_1_given_2": log_p(first, second),
+            "log_p_2_given_1": log_p(second, first),
+        }
         if by_orders:
-            log_p = log_mean_over_orders(steps, first + second)
-            alone = log_mean_over_orders(steps, first) + log_mean_over_orders(steps, second)
-            numbers = {
-                "log_p": log_p,
-                "log_p_1_given_2": log_mean_over_orders(steps, first, second),
-                "log_p_2_given_1": log_mean_over_orders(steps, second, first),
-                # no PMI: those are the model's, and not the marginals of the joint
-                "association": log_p - alone,
-            }
+            # no PMI: the words alone are the model's, and not marginals of the joint
+            alone = log_p(first) + log_p(second)
+            numbers["association"] = numbers["log_p"] - alone
         else:
-            # every piece with all of them masked: neither word says anything about the other
-            of_first, of_second = (steps[()][:, word].sum(dim=1) for word in (first, second))
-            numbers = {
-                "log_p": of_first + of_second,
-                "log_p_1_given_2": of_first,
-                "log_p_2_given_1": of_second,
-                "pmi": torch.zeros_like(of_first),
-            }
+            numbers["pmi"] = torch.zeros_like(numbers["log_p"])
         for place, pair in enumerate(alike):
             values = {name: float(column[place]) for name, column in numbers.items()}
             yield pair.score(method, values, len(filled_sets))

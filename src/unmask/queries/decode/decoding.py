@@ -121,14 +121,13 @@ class Filling:
         """The positions of the blanks that are left to fill."""
         return tuple(self.text.positions[blank] for blank in self.left)
 
-    def step(self, log_probs: Tensor, predicted: Tensor | None) -> Step:
-        """The open blanks before the next step."""
+    def decided(
+        self, log_probs: Tensor, predicted: Tensor | None, attention: Tensor | None
+    ) -> Decision:
+        """The next blanks, by their numbers among those that are left, with tokens and log p."""
         generator = np.random.default_rng([self.decoding.seed, self._key, 1, len(self.left)])
         dependence = predicted if self.measured is None else self.measured
-        return Step(log_probs, self.before, generator, dependence)
-
-    def decided(self, step: Step, attention: Tensor | None) -> Decision:
-        """The next blanks, by their numbers among those that are left, with tokens and log p."""
+        step = Step(log_probs, self.before, generator, dependence)
         blanks = self.decoding.choice(step, attention)
         tokens = [self._token(blank, step) for blank in blanks]
         # predictions are kept only where they are read again
@@ -181,14 +180,12 @@ def _fill_step(reader: RowReader, fillings: Sequence[Filling], outcomes: Outcome
         bits = None if head is None else head.predict(inside, log_probs, positions)
         weights = mean_attention(inside) if is_handed else None
         for row, number in enumerate(numbers):
-            filling = fillings[number]
-            count = len(filling.left)
-            predicted, attention = (
+            count = len(fillings[number].left)
+            tables = (
                 None if table is None else table[row, :count, :count] for table in (bits, weights)
             )
-            step = filling.step(log_probs[row, :count], predicted)
             # a batch may fail and be tried again before anything is filled
-            decided[number] = filling.decided(step, attention)
+            decided[number] = fillings[number].decided(log_probs[row, :count], *tables)
 
     each_masked(
         reader,
