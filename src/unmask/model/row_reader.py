@@ -46,10 +46,6 @@ class TokenLogProbs:
     log_probs: Float[Tensor, "*shape"]
     are_likeliest: Bool[Tensor, "*shape"]
 
-    def view(self, *shape: int) -> "TokenLogProbs":
-        """The same in another shape."""
-        return TokenLogProbs(self.log_probs.view(shape), self.are_likeliest.view(shape))
-
 
 class RowReader:
     """Reads a model over rows, in batches, and counts the forward passes.
