@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,7 +21,7 @@ from unmask.jobs.kinds.fill import FillKind
 from unmask.markup import data_cell, from_data_cell
 from unmask.records import places
 from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.records.files import RowBatch, open_input, read_unit
+from unmask.records.files import RowBatch, open_input
 from unmask.records.rows import Row
 from unmask.records.writing import written
 
@@ -127,15 +126,6 @@ def test_the_first_line_of_csv_tells_the_delimiter(first, columns, names, tmp_pa
     assert open_input([place], columns).names == names
     (sentence, *_) = read_corpus(CorpusSpec(place, columns=tuple(columns))).sentences
     assert sentence.text == next(open_input([place], columns).rows_or_raise()).row[columns[0]]
-
-
-def test_units_of_csv_with_semicolons_begin_at_records(tmp_path) -> None:
-    place = str(tmp_path / "a.csv")
-    Path(place).write_text('n;text\n1;"a,\nb"\n2;"c\n\nd"\n3;e\n')
-    units = list(open_input([place]).cut(1).units)
-    assert len(units) == 3
-    rows = [row for unit in units for row in read_unit(unit, ["text"]).rows]
-    assert [row["text"] for row in rows] == ["a,\nb", "c\n\nd", "e"]
 
 
 def test_a_table_of_many_columns_takes_a_time_in_proportion(tmp_path) -> None:
@@ -277,11 +267,8 @@ def test_a_pattern_may_begin_with_any_folder(tmp_path, monkeypatch) -> None:
     ]
 
 
-def test_a_file_that_is_named_is_read_whatever_its_name_begins_with(tmp_path, monkeypatch) -> None:
-    def of_disk(place: str) -> tuple[Any, str]:
-        return pafs.LocalFileSystem(), place.removeprefix("disk://")
-
-    monkeypatch.setattr(places, "_system", of_disk)
+@pytest.mark.usefixtures("disk")
+def test_a_file_that_is_named_is_read_whatever_its_name_begins_with(tmp_path) -> None:
     for name in ("_a.txt", ".b.txt", "c.txt"):
         (tmp_path / name).write_text("x\n")
     for given in (str(tmp_path), str(tmp_path / "*.txt"), f"disk://{tmp_path}"):

@@ -9,12 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pyarrow.fs as pafs
 import pytest
 from assets import real_data
 
 from unmask.errors import CorpusError
-from unmask.records import corpora, places
+from unmask.records import corpora
 from unmask.records.corpora import Corpus, CorpusSpec, Sentence, digest, read_corpus
 
 PAIRS = [("A cat sat.", "An animal sat."), ("A dog ran.", "A cat sat.")]
@@ -119,11 +118,8 @@ def test_standard_input(format, columns, content, monkeypatch):
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
-def test_a_corpus_in_a_store_is_the_same(ending, tmp_path, monkeypatch):
-    def of_disk(place: str) -> tuple[Any, str]:
-        return pafs.LocalFileSystem(), place.removeprefix("disk://")
-
-    monkeypatch.setattr(places, "_system", of_disk)
+@pytest.mark.usefixtures("disk")
+def test_a_corpus_in_a_store_is_the_same(ending, tmp_path):
     path = tmp_path / f"a.jsonl{ending}"
     content = snli_lines().encode()
     here = read(path, gzip.compress(content) if ending else content)

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
 from unmask.errors import CorpusError
-from unmask.records import files, places
+from unmask.records import files
 from unmask.records.files import Source, open_input, read_unit
 
 TEXTS = ["the cat sat.", "é, a dog", "x" * 50, 'so "they" say', "last"]
@@ -20,17 +19,10 @@ CONTENTS = {
     "tsv": "n\ttext\n" + "\n".join(f"{n}\t{text}" for n, text in enumerate(TEXTS)),
     "csv": '\n"n\na",text\n1,"a;\nb"\n\n2,"c ""d"""\n3\n4,"é\n\n"\n5,e\n',
     "numbers.csv": 'the dog,1\n"a\nb",2\nc,3\n\nd,4\n',
+    "semicolons.csv": 'n;text\n1;"a,\nb"\n2;"c\n\nd"\n3;e\n',
     "bad.csv": 'text,n\na,1\nb,2\nc,"3"x\nd,4\n',
     "fasta": "\n>a one\nMKT\nAYI*\n\n>b\n>c\nM\n \nK\n",
 }
-
-
-@pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store behind the scheme `disk`, which is this machine's."""
-    monkeypatch.setattr(
-        places, "_system", lambda place: (pafs.LocalFileSystem(), place.removeprefix("disk://"))
-    )
 
 
 def rows(source: Source, columns: list[str]) -> list[tuple[Any, str | None]]:
@@ -109,6 +101,15 @@ def test_a_slice_of_unknown_lines_names_its_first_byte(tmp_path, disk) -> None:
     (reason,) = [why for _, why in rows(source, ["text"]) if why]
     assert re.match(r"line \d of 'disk://.*a.jsonl' after byte \d+ is not JSON", reason)
     assert next(iter(source.units)).name.startswith("bytes 0 to 36 of 'disk://")
+
+
+@pytest.mark.usefixtures("disk")
+@pytest.mark.parametrize("scheme", ["", "disk://"])
+def test_a_file_of_parquet_that_was_written_again_is_read_again(scheme, tmp_path) -> None:
+    for texts in (["a", "b", "c"], ["d", "e", "f"], ["g"]):
+        pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", row_group_size=2)
+        source = open_input([f"{scheme}{tmp_path}/a.parquet"]).cut(2)
+        assert [row["text"] for row, _ in rows(source, ["text"])] == texts
 
 
 def test_a_file_that_is_gone_says_so(tmp_path) -> None:
