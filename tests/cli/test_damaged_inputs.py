@@ -146,12 +146,7 @@ def numbers(command: Command, rows: Rows) -> dict[tuple[Any, ...], float]:
     return found
 
 
-# --- what leaves the content as it is -------------------------------------------------------------
-
 BOM = b"\xef\xbb\xbf"
-
-
-# --- what does not -------------------------------------------------------------------------------
 
 
 def flipped(data: bytes, rng: random.Random) -> bytes:

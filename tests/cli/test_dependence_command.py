@@ -1,7 +1,5 @@
 """`unmask dependence` on tiny models: what is printed, written and drawn, and how it ends."""
 
-import csv
-import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -35,10 +33,6 @@ def depend(folder: str, capsys: pytest.CaptureFixture[str]) -> Run:
         return code, *capsys.readouterr()
 
     return run
-
-
-def read(text: str, mark: str = ",") -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text), delimiter=mark))
 
 
 # --- figures -----------------------------------------------------------------------------------

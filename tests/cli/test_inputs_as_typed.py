@@ -20,9 +20,6 @@ from unmask.records.rows import LONGEST, Line, read_lines
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
-PAIR = "the [MASK] sat on the [MASK]."
-ONE = "the [MASK] sat."
-
 
 def read_rows(place: str, format: str | None = None) -> list[dict[str, object]]:
     source = open_input([place], format=format).cut(2)

@@ -8,6 +8,7 @@ import pytest
 import reference_several as reference
 import scipy.stats
 import torch
+import toy_lm
 from assets import real_model
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
@@ -30,9 +31,8 @@ EVERY = list(CONSTRUCTIONS)
 RECOVER = ("hcb", "log-pool", "orders")
 
 
-def toy(blanks: int, *, size: int = 6, noise: float = 0.0, seed: int = 0) -> LanguageModel:
-    model = ToyMaskedLM(toy_joint(size, blanks, seed), noise=noise)
-    return LanguageModel(model, ToyTokenizer(size))
+def toy(blanks: int, *, size: int = 6, noise: float = 0.0) -> LanguageModel:
+    return toy_lm.toy(size, blanks, noise=noise)
 
 
 def text(blanks: int) -> str:

@@ -15,7 +15,7 @@ import pytest
 import snippets
 import unmasking as unmasking_run
 from reading_pages import ROOT, check_sentences
-from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
+from toy_lm import toy
 
 import unmask
 
@@ -96,7 +96,7 @@ def test_published_log_probabilities_are_made_of_rows_without_text() -> None:
 
 @pytest.mark.slow
 def test_what_is_measured_is_what_the_library_gives() -> None:
-    lm = unmask.LanguageModel(ToyMaskedLM(toy_joint(3, 4, seed=1), noise=0.7), ToyTokenizer(3))
+    lm = toy(3, 4, seed=1, noise=0.7)
     good, bad = "t0 t1 t2 t2", "t0 t1 t1 t2"
     (row,) = elbo_run.piece(lm, [{"id": "p/0", "sentence_good": good, "sentence_bad": bad}], 1)
     assert set(row) == {"id", "tokens", "unmasking", "elbo"}

@@ -317,13 +317,9 @@ class Session:
         with (self.folder / place).open("ab") as file:
             file.write(_unescaped(text))
 
-    def _cut(self, place: str, count: str) -> None:
-        (path,) = self.folder.glob(place)
-        path.write_bytes(path.read_bytes()[: -int(count)])
-
-    def _damage(self, pattern: str) -> None:
+    def _cut(self, pattern: str, count: str) -> None:
         for path in self.folder.glob(pattern):
-            path.write_bytes(path.read_bytes()[:-9])
+            path.write_bytes(path.read_bytes()[: -int(count)])
 
     def _edit(self, place: str, old: str, new: str) -> None:
         path = self.folder / place

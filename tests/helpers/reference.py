@@ -124,12 +124,3 @@ def metrics(
         "all_kl": (kl_A.sum() + kl_B.sum()) / (len(kl_A) + len(kl_B)),
         "gold_kl": (kl_A[b] + kl_B[a]) / 2,
     }
-
-
-def mutual_information(joint: Table) -> float:
-    r_a, r_b = joint.sum(1, keepdims=True), joint.sum(0, keepdims=True)
-    return float((joint * (np.log(joint) - np.log(r_a) - np.log(r_b))).sum())
-
-
-def entropy(joint: Table) -> float:
-    return float(-(joint * np.log(joint)).sum())

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unmask.language_model import LanguageModel
 from unmask.model.hugging_face import Positions
 from unmask.model.output_layer import OutputEmbedding
 
@@ -89,3 +90,8 @@ def toy_joint(size: int, axes: int, seed: int = 0) -> NDArray[np.float64]:
     rng = np.random.default_rng(seed)
     table = np.exp(rng.normal(0, 1.5, (size,) * axes))
     return table / table.sum()
+
+
+def toy(size: int, axes: int, seed: int = 0, **how: Any) -> LanguageModel:
+    """A language model of such a joint; `how` is that of `ToyMaskedLM`."""
+    return LanguageModel(ToyMaskedLM(toy_joint(size, axes, seed), **how), ToyTokenizer(size))

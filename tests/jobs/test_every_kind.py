@@ -10,12 +10,13 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -25,7 +26,6 @@ from typing import Any, NamedTuple
 import killable
 import pyarrow.parquet as pq
 import pytest
-from damage import damaged, files_up_to
 from safetensors.torch import load_file, save_file
 
 from unmask import cli
@@ -290,6 +290,17 @@ def test_what_a_kill_leaves_of_a_part_or_a_merge_is_removed(job: Job) -> None:
 # --- a full disk, damage -----------------------------------------------------------------------
 
 
+@contextmanager
+def files_up_to(size: int) -> Iterator[None]:
+    """As with `ulimit -f`: the write that makes a file longer is cut off there, and fails."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 @pytest.mark.slow
 def test_a_full_disk_is_named_and_the_job_goes_on_later(job: Job) -> None:
     """As if a file could not become longer than all parts but one."""
@@ -307,6 +318,23 @@ def test_a_full_disk_is_named_and_the_job_goes_on_later(job: Job) -> None:
     assert not list(case.parts.glob(".*")), "what was half written takes no room"
     assert case.run() == (0, [])
     job.check_whole()
+
+
+def damaged(content: bytes, draw: random.Random) -> bytes:
+    """The content cut off, with a bit flipped, or with some bytes zero or of another place."""
+    place = draw.randrange(len(content))
+    length = draw.randint(1, 64)
+    rest = content[place + length :]
+    match draw.randrange(5):
+        case 0:
+            return content[:place]
+        case 1:
+            return content[:place] + bytes(length) + rest
+        case 2:
+            return content[:place] + content[: len(content) - place - len(rest)] + rest
+        case _:
+            flipped = content[place] ^ 1 << draw.randrange(8)
+            return content[:place] + bytes([flipped]) + content[place + 1 :]
 
 
 @pytest.mark.slow

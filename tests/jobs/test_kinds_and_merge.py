@@ -18,13 +18,6 @@ from unmask.records.files import open_input
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
-PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
-ITEMS = [
-    (PAIR, "cat", "mat"),
-    ("a man saw [MASK].", "man", "dog"),
-    ("a [MASK] [MASK].", "dog", "ran"),
-]
-
 
 def run(*arguments: object) -> int:
     return cli.main(list(map(str, arguments)))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from examples import Example, log_table
 from torch import Tensor
-from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
+from toy_lm import toy
 
 import unmask
 from unmask.tables.conditional import ConditionalTable
@@ -130,17 +130,13 @@ def test_summaries_of_a_joint_without_tables_leave_out_what_needs_them(
 
 
 def test_ranking_takes_the_tables_where_contexts_would_fill_the_memory() -> None:
-    joint = toy(60).joint(
+    joint = toy(60, 3, noise=1.0).joint(
         "t1 [MASK] [MASK]", method="orders", settings=unmask.Settings(memory_limit=0)
     )
-    whole = toy(60).joint("t1 [MASK] [MASK]", method="orders")
+    whole = toy(60, 3, noise=1.0).joint("t1 [MASK] [MASK]", method="orders")
     assert not joint.is_tabulated()
     assert [fill.ids for fill in joint.top(300)] == [fill.ids for fill in whole.top(300)]
     assert joint.is_tabulated()
-
-
-def toy(size: int) -> unmask.LanguageModel:
-    return unmask.LanguageModel(ToyMaskedLM(toy_joint(size, 3), noise=1.0), ToyTokenizer(size))
 
 
 def test_ties_go_to_the_lower_token_with_and_without_tables(
@@ -155,7 +151,7 @@ def test_ties_go_to_the_lower_token_with_and_without_tables(
 
 
 def test_a_look_at_a_joint_does_not_run_the_model() -> None:
-    lm = toy(20)
+    lm = toy(20, 3, noise=1.0)
     joint = lm.joint("t1 [MASK] [MASK]", method="orders")
     before = lm.model.rows_asked
     assert "by orders; .top(5) ranks its fills" in repr(joint)

@@ -1,12 +1,10 @@
 """A model that the caller holds: left as it is, followed when it changes, never read wrongly."""
 
-import copy
 import math
 from typing import Any
 
 import pytest
 import torch
-import transformers
 from tiny_models import build, two_blanks
 from torch import Tensor, nn
 
@@ -129,55 +127,6 @@ def test_a_vocabulary_of_another_size_is_not_followed():
 
 
 # --- what a pass changes ---------------------------------------------------------------
-
-
-def big_bird() -> tuple[Any, Any]:
-    tokenizer = build("bert")[1]
-    torch.manual_seed(3)
-    model = transformers.BigBirdForMaskedLM(
-        transformers.BigBirdConfig(
-            vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-            intermediate_size=48, max_position_embeddings=128, block_size=4, num_random_blocks=1,
-        )
-    )  # fmt: skip
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_(0, 0.3)
-    return model.eval(), tokenizer
-
-
-LONG = " ".join(["the cat sat on the mat ."] * 6) + " [MASK] on [MASK] mat."
-SHORT = "the [MASK] sat on [MASK] mat."
-
-
-def pair_table(lm: unmask.LanguageModel, text: str) -> Tensor:
-    support = ["cat", "dog", "man", "woman", "mat", "hat"]
-    return lm.tables(text, support=support).a_given_b.log_prob(slice(None))
-
-
-def test_a_model_that_rearranges_itself_at_short_texts_is_put_back(caplog):
-    model, tokenizer = big_bird()
-    fresh = copy.deepcopy(model)
-    modules = dict(model.named_modules())
-    state = torch.get_rng_state()
-    lm = unmask.load((model, tokenizer))
-    first = pair_table(lm, LONG)
-    short = pair_table(lm, SHORT)
-    # nor is a change announced that is undone
-    assert "original_full" not in caplog.text
-    # in any order, and as a model that has seen no short text
-    torch.testing.assert_close(pair_table(lm, LONG), first, atol=0, rtol=0)
-    torch.testing.assert_close(pair_table(lm, SHORT), short, atol=0, rtol=0)
-    assert model.bert.attention_type == "block_sparse"
-    assert dict(model.named_modules()) == modules
-    assert torch.equal(torch.get_rng_state(), state)
-    ids = torch.tensor([lm.cloze(LONG).ids])
-    with torch.no_grad():
-        assert torch.equal(model(input_ids=ids).logits, fresh(input_ids=ids).logits)
-        # this comparison means something: sparse and full attention differ here
-        fresh.bert.set_attention_type("original_full")
-        full = fresh(input_ids=ids).logits
-        assert float((model(input_ids=ids).logits - full).abs().max()) > 0.01
 
 
 @pytest.mark.parametrize("what", ["cost", "joint"])

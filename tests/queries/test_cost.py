@@ -1,16 +1,19 @@
 """The price of each construction, counted at the model."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from toy_costs import V, toy
+import toy_lm
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask.queries.cost import forward_passes
 
+V = 13
+toy = partial(toy_lm.toy, V, 3)
 PRICE = {
     "mlm": 1,
     "mrf": 2 * V,

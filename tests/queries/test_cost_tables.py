@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tiny_models import build, two_blanks
-from toy_costs import toy
+from toy_lm import toy
 
 import unmask
 from unmask.queries.cost import all_needs, table_bytes
@@ -82,5 +82,5 @@ def test_the_cost_of_a_real_model_is_whole() -> None:
 
 
 def test_one_blank_costs_a_row_and_no_table() -> None:
-    cost = toy().cost("t1 [MASK] t2")
+    cost = toy(13, 3).cost("t1 [MASK] t2")
     assert (cost.forward_passes, cost.table_bytes) == (1, 0)

@@ -220,11 +220,6 @@ def test_the_median_is_tested_by_signed_ranks_and_rounding_says_nothing() -> Non
     assert median_test([1e-5] * 50) == median_test([]) == 1.0
 
 
-def estimated(counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Log-probabilities of a sample, no outcome of which is ruled out."""
-    return np.log((counts + 0.5) / (counts + 0.5).sum(axis=-1, keepdims=True))
-
-
 # --- a trained model ------------------------------------------------------------------------------
 
 
