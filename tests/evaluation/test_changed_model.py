@@ -139,7 +139,7 @@ def test_what_does_not_change_the_function_is_the_same_model(begun: Path, capsys
 
 
 def test_workers_check_the_same_things(begun: Path) -> None:
-    plan = read_run(begun / "run").job
+    plan = read_run(begun / "run").plan
     check_model(unmask.load(str(begun / "tiny")), plan.model)
     _edit(begun / "tiny" / CONFIG, _set("num_attention_heads", 4))
     with pytest.raises(

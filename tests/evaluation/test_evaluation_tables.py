@@ -59,6 +59,8 @@ def test_differences_that_leave_out_zero_are_marked() -> None:
     assert "-0.300 [-0.300, -0.300] *" in text(table)
     assert "| **-0.300 [-0.300, -0.300]** | +0.000 [+0.000, +0.000] |" in markdown(table)
     assert r"\textbf{$-$0.300 [$-$0.300, $-$0.300]} & +0.000" in latex(table)
+    few = report_table("differences", differences(rows(FEWEST - 1), resampling=QUICK))
+    assert "-0.300 [-0.300, -0.300] *" not in text(few)
 
 
 def test_csv_has_every_column_at_full_precision() -> None:

@@ -111,14 +111,14 @@ def test_a_copy_is_a_run_in_one_part(tmp_path: Path) -> None:
     copy_run(run, tmp_path / "copy")
     assert len(list((tmp_path / "copy").glob("part-*"))) == 1
     copy = read_run(tmp_path / "copy")
-    assert (copy.rows, copy.job.options, copy.damaged, copy.missing) == (
+    assert (copy.rows, copy.plan.options, copy.damaged, copy.missing) == (
         run.rows,
-        run.job.options,
+        run.plan.options,
         (),
         2,
     )
     assert copy.seconds == run.seconds == 1.5
-    assert copy.job.software == "unmask 0"
+    assert copy.plan.software == "unmask 0"
     (receipt,) = (tmp_path / "copy").glob("_part-*.json")
     counts = json.loads(receipt.read_text())["counts"]
     assert (counts["texts"], counts["without"]["evaluate"]["count"]) == (3, 1)

@@ -188,7 +188,7 @@ def test_shards_resume_and_reports(run, tmp_path: Path, capsys) -> None:
         assert run(*few, "--shard", shard) == (0, "", "")
     found = read_run(tmp_path / "run")
     assert found.missing == 0
-    assert found.job.options["sketch"] == asdict(Sketch())
+    assert found.plan.options["sketch"] == asdict(Sketch())
     assert all(row.sketched and row.all_kl is None for row in found.rows)
     assert main(["report", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out

@@ -38,7 +38,7 @@ class EvaluationRun:
     `damaged` are the names of parts that cannot be read. `seconds` is how long all others took.
     """
 
-    job: JobPlan
+    plan: JobPlan
     rows: tuple[ResultRow, ...]
     damaged: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -46,13 +46,13 @@ class EvaluationRun:
     @property
     def corpus(self) -> CorpusIdentity:
         """The corpus that the examples are from."""
-        ((name, sentences, digest),) = self.job.input
+        ((name, sentences, digest),) = self.plan.input
         return CorpusIdentity(str(name), int(str(sentences)), str(digest))
 
     @property
     def draw(self) -> Mapping[str, Any]:
         """The choice of examples, as `Evaluate.draw` has it."""
-        draw: Mapping[str, Any] = self.job.options["draw"]
+        draw: Mapping[str, Any] = self.plan.options["draw"]
         return draw
 
     @property
@@ -69,8 +69,8 @@ class EvaluationRun:
 
 def holds_run(place: str | Path) -> bool:
     """True if `evaluate` wrote this folder."""
-    job = stored_plan(str(place))
-    return job is not None and job.kind == KIND
+    plan = stored_plan(str(place))
+    return plan is not None and plan.kind == KIND
 
 
 def read_run(place: str | Path) -> EvaluationRun:
@@ -88,9 +88,9 @@ def read_run(place: str | Path) -> EvaluationRun:
         1
     """
     folder = folder_at(str(place))
-    job, rows, damaged, seconds = folder.plan, list[ResultRow](), [], 0.0
-    if job.kind != KIND:
-        why = f"unmask {job.kind} made it"
+    plan, rows, damaged, seconds = folder.plan, list[ResultRow](), [], 0.0
+    if plan.kind != KIND:
+        why = f"unmask {plan.kind} made it"
         raise StoreError(f"{places.shown(str(place))} is not the folder of an evaluation: {why}")
     try:
         for number, receipt in folder.receipts().items():
@@ -101,10 +101,10 @@ def read_run(place: str | Path) -> EvaluationRun:
                 continue
             rows += (ResultRow(**row) for row in rows_of(table))
             seconds += receipt["seconds"]
-        labels = [LabelledMethod(**method).label for method in job.options["constructions"]]
+        labels = [LabelledMethod(**method).label for method in plan.options["constructions"]]
         order = {label: index for index, label in enumerate(labels)}
         rows.sort(key=lambda row: (row.mask, row.example_id, order[row.construction]))
-        run = EvaluationRun(job, tuple(rows), tuple(damaged), seconds)
+        run = EvaluationRun(plan, tuple(rows), tuple(damaged), seconds)
         _ = run.corpus, run.missing, dict(run.draw["refused"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise StoreError(f"the plan is damaged: {quoted(str(error))}") from None
@@ -130,7 +130,7 @@ def copy_run(run: EvaluationRun, folder: str | Path) -> None:
         counts["without"] = {KIND: {"count": len(reasons), "example": example}}
     software = sorted({row.software for row in run.rows if row.software})
     facts = {"counts": counts, "seconds": round(run.seconds, 3), "software": "; ".join(software)}
-    plan = replace(run.job, rows_per_unit=run.draw["count"], units=1)
+    plan = replace(run.plan, rows_per_unit=run.draw["count"], units=1)
     make_folder(Path(place))
     table = table_of([*map(vars, rows)], COLUMNS)
     agree(place, plan, Shard()).write(0, table, facts)

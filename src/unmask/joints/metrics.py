@@ -18,7 +18,7 @@ from unmask.logspace import log_sum_exp_by_column, log_zeros
 from unmask.printable import quoted
 from unmask.results import ModelResult
 from unmask.tables.pair_tables import PairTables
-from unmask.text.support import Support, Token
+from unmask.text.support import Token
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ def pair_metrics(
         {'mlm': 2.48, 'log-pool': 1.86}
     """
     for name, joint in joints.items():
-        if not all(map(_same_axis, joint.supports, tables.supports)):
+        axes = zip(joint.supports, tables.supports, strict=False)
+        if not all(torch.equal(axis.ids, wanted.ids) for axis, wanted in axes):
             raise SupportError(f"the joint {quoted(name)} is not over the tokens of these tables")
     place = a, b = tables.supports[0].index(gold[0]), tables.supports[1].index(gold[1])
     tables.both()
@@ -149,7 +150,3 @@ def _metrics(joint: Joint, sums: _Sums, gold: tuple[int, int], own_unary: float)
         all_kl=float(kl_a.sum() + kl_b.sum()) / (len(kl_a) + len(kl_b)),
         gold_kl=float(kl_a[b] + kl_b[a]) / 2,
     )
-
-
-def _same_axis(first: Support, second: Support) -> bool:
-    return first is second or torch.equal(first.ids, second.ids)

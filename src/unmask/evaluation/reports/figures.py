@@ -12,7 +12,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +40,6 @@ _WIDTH = 6.9
 _HEIGHT = 6.8
 # the share of a bin over which constructions are spread: at one point they would hide each other
 _SPREAD = 0.6
-_library = partial(library, install="pip install 'unmask[plots]', or take the tables")
 _LONGEST_NAME = 100
 
 
@@ -89,7 +87,8 @@ def distance_figure(bins: Sequence[Summary], *, title: str, axis_label: str) -> 
     One line per construction, side by side within a bin, around the baseline's zero. Where one
     would flatten all others it leaves the axis, and the panel says which and where it went.
     """
-    figure: Figure = _library("matplotlib.figure").Figure(layout="constrained")
+    instead = "pip install 'unmask[plots]', or take the tables"
+    figure: Figure = library("matplotlib.figure", install=instead).Figure(layout="constrained")
     *panels, strip = figure.subplots(3, sharex=True, height_ratios=(6, 6, 1.2))
     lines: dict[str, list[Summary]] = {}
     for summary in sorted(bins, key=attrgetter("first")):

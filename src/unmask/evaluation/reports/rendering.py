@@ -27,8 +27,7 @@ def text(table: ReportTable) -> str:
     """The table in aligned columns; a star marks differences that exclude zero."""
     compact = table.compact()
     lines = aligned(_cells(compact, printable, "{} *"))
-    paragraphs = map(printable, [compact.title, *_terms(compact)])
-    return "\n\n".join([*paragraphs, lines, *map(printable, compact.notes)]) + "\n"
+    return _document(compact, printable(compact.title), lines, printable)
 
 
 def markdown(table: ReportTable) -> str:
@@ -37,8 +36,7 @@ def markdown(table: ReportTable) -> str:
     head, *body = _cells(compact, escape, "**{}**")
     rule = [":---" if left else "---:" for left in _left(compact)]
     lines = "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
-    paragraphs = [f"**{escape(compact.title)}**", *map(escape, _terms(compact))]
-    return "\n\n".join([*paragraphs, lines, *map(escape, compact.notes)]) + "\n"
+    return _document(compact, f"**{escape(compact.title)}**", lines, escape)
 
 
 def latex(table: ReportTable) -> str:
@@ -77,9 +75,11 @@ def comma_separated(table: ReportTable) -> str:
     return written.getvalue()
 
 
-def _terms(table: ReportTable) -> list[str]:
-    """The explanations of the table's names, as one paragraph or none."""
-    return [" ".join(table.terms)] if table.terms else []
+def _document(table: ReportTable, title: str, lines: str, escape: Callable[[str], str]) -> str:
+    """The title, the terms in one paragraph, the lines of the table and its notes."""
+    terms = " ".join(map(escape, table.terms))
+    paragraphs = [title, terms, lines, *map(escape, table.notes)]
+    return "\n\n".join(filter(None, paragraphs)) + "\n"
 
 
 def _cells(

@@ -52,7 +52,7 @@ class Report:
 
     def tables(self, names: Iterable[str]) -> list[ReportTable]:
         """Tables of one document: a term or a note is explained in the first that has it."""
-        vocabularies = {run.job.model.name: run.job.model.vocabulary for run in self.runs}
+        vocabularies = {run.plan.model.name: run.plan.model.vocabulary for run in self.runs}
         seen: set[str] = set()
         document = []
         for name in names:
@@ -93,7 +93,7 @@ def _check_one_sample(runs: Iterable[EvaluationRun]) -> None:
     groups: set[Group] = set()
     positions: dict[tuple[Group, str], Positions] = {}
     for run in runs:
-        model, corpus = run.job.model, run.corpus
+        model, corpus = run.plan.model, run.corpus
         other, digest = models.setdefault(model.name, model), corpora.setdefault(corpus.name, "")
         for noun, is_same in (
             (f"models {quoted(model.name)}", not any(model_changes(other, model, FUNCTION))),
@@ -145,4 +145,4 @@ def _notes(run: EvaluationRun) -> list[str]:
         f": {name} did not converge on {missed[name]} of {solved[name]} examples."
         for name in missed
     ]
-    return [f"{run.job.model.name} on {run.corpus.name}{note}" for note in notes]
+    return [f"{run.plan.model.name} on {run.corpus.name}{note}" for note in notes]
