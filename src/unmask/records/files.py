@@ -301,12 +301,8 @@ def _cut_file(
     A file of this machine is known by its hash, for which it is read once; an object of a store by
     when it was written, and one of lines is not read, but cut by bytes.
     """
-    whole, digest, is_local = (
-        Unit(0, file.place, file.format),
-        hashlib.sha256(),
-        file.changed is None,
-    )
-    is_packed = places.without_compression(file.place)[1] is not None
+    whole, digest = Unit(0, file.place, file.format), hashlib.sha256()
+    is_local, is_packed = file.changed is None, places.without_compression(file.place)[1]
     with places.reading(file.place), places.open_file(file.place) as opened:
 
         def read() -> bytes:
@@ -363,12 +359,11 @@ def _units_of_bytes(
 ) -> list[Unit]:
     """Units of as many bytes as `size` lines of the beginning have."""
     sample = next(blocks, b"")
-    header = [u.header for u in _units_of_lines(whole, chain([sample], blocks), columns, 1, 1)]
+    for first in _units_of_lines(whole, chain([sample], blocks), columns, 1, 1):
+        whole = first._replace(rows=None)
     step = max(1, round(size * len(sample) / max(1, sample.count(b"\n"))))
-    whole = whole._replace(header=sum(header), line=None)
-    return [
-        whole._replace(start=start, stop=min(start + step, end)) for start in range(0, end, step)
-    ]
+    ranges = ((start, min(start + step, end)) for start in range(0, end, step))
+    return [whole._replace(start=start, stop=stop, line=None) for start, stop in ranges]
 
 
 # --- what a unit holds -------------------------------------------------------------------------
