@@ -39,6 +39,9 @@ from unmask.records.rows import Record
 TINY_ENGLISH = str(Path(__file__).parent.parent / "models" / "tiny-english")
 
 
+_COLUMNS = {"score": "double", "reason": "string"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Nothing(Kind):
     """Rows without work."""
@@ -49,10 +52,7 @@ class Nothing(Kind):
 
     name, verb = "nothing", "written"
 
-    @property
-    def output_columns(self) -> dict[str, str]:
-        """One number."""
-        return {"score": "double", "reason": "string"}
+    output_columns = _COLUMNS
 
     def read(self, lm: unmask.LanguageModel, rows: Sequence[Any]) -> list[Any]:
         """The texts."""

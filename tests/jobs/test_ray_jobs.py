@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import killable
 import pyarrow as pa
@@ -45,9 +45,7 @@ class Tokens(Kind):
 
     name, verb = "tokens", "counted"
 
-    @property
-    def output_columns(self) -> dict[str, str]:
-        return {"tokens": "int64", "model": "string", "reason": "string"}
+    output_columns: ClassVar = {"tokens": "int64", "model": "string", "reason": "string"}
 
     def read(self, lm: LanguageModel, rows: Sequence[Any]) -> list[Any]:
         return [row["text"] or Reason("it is empty") for row in rows]

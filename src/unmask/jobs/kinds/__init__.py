@@ -53,7 +53,8 @@ class Kind:
 
     A kind declares `output_columns`, with the names of their Arrow types, or `json` for any value,
     and defines `run`, and `read` or `item`; the rest has defaults. `name` is the command, `noun`
-    what a row is, `verb` what is done with it. Of the input it reads the `input_columns`. Result
+    what a row is, `verb` what is done with it. Of the input it reads the `input_columns`; columns
+    that depend on its options are computed when it is made. Result
     rows are without `prefix`, and lack columns that are `shared` or have no value. `methods` are
     those that each row is answered by, if there are several ways. An output without one answer is
     not left behind where the kind `must_answer`. Rows take some `row_seconds` of this processor
@@ -71,16 +72,8 @@ class Kind:
     without_text: bool = False
     # how the model is run; of these, half tables alone change numbers
     settings: Settings = QUIET
-
-    @property
-    def input_columns(self) -> InputColumns:
-        """The columns that it reads; all others are passed on."""
-        return InputColumns()
-
-    @property
-    def output_columns(self) -> Mapping[str, str]:
-        """The columns that it adds, and their types."""
-        raise NotImplementedError
+    input_columns: InputColumns = InputColumns()
+    output_columns: Mapping[str, str]
 
     def options(self) -> dict[str, Any]:
         """All values that decide its rows, as JSON: a part of the plan."""

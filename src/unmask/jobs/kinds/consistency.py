@@ -35,18 +35,16 @@ class ConsistencyKind(ConsistencyOptions, Kind):
     name, verb = "consistency", "measured"
     row_seconds, runs_alone = 0.2, True
 
-    @property
-    def input_columns(self) -> InputColumns:
-        """The text, and the other one of a minimal pair."""
-        columns = ("text", "contrast")
-        return InputColumns(columns[:1], columns[1:], columns if self.without_text else ())
-
-    @property
-    def output_columns(self) -> dict[str, str]:
-        """The columns that it adds."""
+    def __post_init__(self) -> None:
+        """Reject what cannot be measured, and declare the columns."""
+        super().__post_init__()
         types = {**COLUMNS, "model": "string", "reason": "string"}
-        left_out = TOKENS if self.without_text else ()
-        return {name: types[name] for name in types if name not in left_out}
+        # the other text is that of a minimal pair
+        texts, left_out = ("text", "contrast"), TOKENS if self.without_text else ()
+        vars(self).update(
+            input_columns=InputColumns(texts[:1], texts[1:], texts if self.without_text else ()),
+            output_columns={name: types[name] for name in types if name not in left_out},
+        )
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each text, and of its contrast."""

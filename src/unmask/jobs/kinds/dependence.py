@@ -40,14 +40,10 @@ class DependenceKind(Kind):
     name, verb = "dependence", "mapped"
 
     def __post_init__(self) -> None:
-        """Reject options that no support allows; the support itself is known with the model."""
+        """Reject options that no support allows, as far as is known, and declare the columns."""
         MapOptions(self.measure, Support.of(["a", "b"]), self.samples, self.window, self.seed)
         check_support(self.measure, self.support)
-
-    @property
-    def output_columns(self) -> dict[str, str]:
-        """The columns that it adds."""
-        return {
+        columns = {
             **dict.fromkeys(("first", "second"), "int64"),
             **dict.fromkeys(("first_name", "second_name"), "string"),
             "distance": "int64",
@@ -56,6 +52,7 @@ class DependenceKind(Kind):
             **({"tree": "bool"} if self.tree else {}),
             **dict.fromkeys(("model", "reason"), "string"),
         }
+        vars(self).update(output_columns=columns)
 
     def item(self, lm: LanguageModel, row: Row) -> MapQuestion:
         """A text with its places; one that cannot be mapped raises."""

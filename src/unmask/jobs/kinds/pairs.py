@@ -28,14 +28,8 @@ class PairsKind(Kind):
 
     name, noun = "pairs", "item"
 
-    @property
-    def input_columns(self) -> InputColumns:
-        """The columns of the text and the words."""
-        return InputColumns(self.columns)
-
-    @property
-    def output_columns(self) -> dict[str, str]:
-        """The columns that it adds: standard errors only where numbers are estimated."""
+    def __post_init__(self) -> None:
+        """Declare the columns: standard errors only where numbers are estimated."""
         of_tables = set(self.methods) - set(WITHOUT_TABLES)
         others = {"method"}
         others |= {"pmi"} if set(self.methods) == {METHOD_WITHOUT_TABLES} else set()
@@ -47,7 +41,12 @@ class PairsKind(Kind):
         types = {**dict.fromkeys(numbers, "double"), **dict.fromkeys(texts, "string")}
         counts = dict.fromkeys(_COUNTS, "int64")
         types |= {name: counts[name] for name in types if name in counts}
-        return {self.prefix + name: type_name for name, type_name in types.items()}
+        vars(self).update(
+            input_columns=InputColumns(self.columns),
+            output_columns={self.prefix + name: type_name for name, type_name in types.items()},
+            # items by tables share no forward passes
+            runs_alone=bool(of_tables),
+        )
 
     def shared(self, method: str | None) -> dict[str, Any]:
         """The model, and zero forward passes, which items without numbers keep."""
@@ -75,11 +74,6 @@ class PairsKind(Kind):
                 score = next(scores) if is_read else PairScore(method=method, reason=str(pair))
                 rows.append(score.to_dict())
         return results
-
-    @property
-    def runs_alone(self) -> bool:  # type: ignore[override]
-        """True if items by tables, which share no forward passes, are among them."""
-        return not set(self.methods) <= set(WITHOUT_TABLES)
 
     def work(self, lm: LanguageModel, item: tuple[WordPair | str, ...]) -> Work | None:
         """The forward passes of a pair alone: nothing is ranked."""

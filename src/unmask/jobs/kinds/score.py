@@ -46,23 +46,20 @@ class ScoreKind(Kind):
         """True if two texts are compared."""
         return len(self.columns) == 2
 
-    @property
-    def input_columns(self) -> InputColumns:
-        """The texts with what they are given, and what pairs are grouped by."""
+    def __post_init__(self) -> None:
+        """Declare the columns."""
         texts = (*self.columns, *self.given)
         groups = [name for name in self.groups if name not in texts]
-        return InputColumns(texts, groups, texts if self.without_text else ())
-
-    @property
-    def output_columns(self) -> dict[str, str]:
-        """The columns that it adds."""
         types = WORD_COLUMNS if self.words else PAIR_COLUMNS if self.is_pairs else TEXT_COLUMNS
         *numbers, reason = types
         order = ("order",) if self.order else ()
         if not self.is_pairs and "elbo" not in self.methods and "standard_error" in numbers:
             numbers.remove("standard_error")
         names = ("method", *order, *numbers, "unit", "model", reason)
-        return {self.prefix + name: types.get(name, "string") for name in names}
+        vars(self).update(
+            input_columns=InputColumns(texts, groups, texts if self.without_text else ()),
+            output_columns={self.prefix + name: types.get(name, "string") for name in names},
+        )
 
     def shared(self, method: str | None) -> dict[str, Any]:
         """The model, the unit and the order; for pairs also zero orders and forward passes."""
