@@ -32,7 +32,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 import unmask
 from unmask.evaluation.masks import MASKS, examples
 from unmask.plots import save_figure
-from unmask.queries.dependence.spanning_trees import Edge
+from unmask.queries.dependence.dependence_map import Edge
 from unmask.queries.joint_model import read_cloze
 from unmask.records.corpora import CorpusSpec, Sentence, read_corpus
 

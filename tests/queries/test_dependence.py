@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerFast
 
 import unmask
 from unmask.jobs.kinds.dependence import DependenceKind
-from unmask.queries.dependence import spanning_trees
+from unmask.queries.dependence.dependence_map import projective_tree
 from unmask.queries.dependence.mapping import _windows
 from unmask.queries.dependence.question import MapOptions, read_question
 
@@ -413,7 +413,7 @@ def test_trees_are_the_best_of_all(size: int) -> None:
         def weight(edges: Any, values: Any = values) -> float:
             return sum(values[edge] for edge in edges)
 
-        flat = spanning_trees.projective_tree(values)
+        flat = projective_tree(values)
         assert not crosses(flat)
         planar = [edges for edges in every if not crosses(edges)]
         assert weight(flat) == pytest.approx(max(map(weight, planar)))
@@ -424,7 +424,7 @@ def test_trees_of_a_map() -> None:
     assert found.tree() == [(0, 1), (1, 2), (2, 3)]
     apart = np.full((3, 3), np.nan)
     with pytest.raises(unmask.UnmaskError, match="no tree joins them all"):
-        spanning_trees.projective_tree(apart)
+        projective_tree(apart)
 
 
 # --- what is refused ---------------------------------------------------------------------------

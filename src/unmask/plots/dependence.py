@@ -13,12 +13,10 @@ from unmask.plots import heat_map, panels, tokens
 from unmask.plots.fonts import drawing
 from unmask.plots.styles import LARGE, SMALL
 from unmask.printable import quoted, width
-from unmask.queries.dependence.dependence_map import DependenceMap
+from unmask.queries.dependence.dependence_map import DependenceMap, Edge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Edge = tuple[int, int]
 
 # more cells have no room for numbers, and become an image of their own in an SVG
 _MOST_NUMBERS = 16

@@ -5,20 +5,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unmask.arguments import real_number, whole_number
 from unmask.errors import SupportError, UnmaskError
 from unmask.names import MEASURES
 from unmask.printable import columns, printable, quoted
-from unmask.queries.dependence.spanning_trees import Edge, projective_tree
 from unmask.results import ModelResult, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+# two places, the smaller first
+Edge = tuple[int, int]
 
 
 class Place(NamedTuple):
@@ -303,3 +307,58 @@ class DependenceMap(ModelResult):
                 f"there is no place {quoted(place)}; places count from 0 to {len(self.places) - 1}"
             )
         return number
+
+
+# --- trees --------------------------------------------------------------------------------------
+
+
+def projective_tree(values: NDArray[np.float64]) -> list[Edge]:
+    """The tree over all places with the largest sum of values, by Eisner's algorithm.
+
+    Values are symmetric, NaN is no edge. No edges of the tree cross when they are drawn above the
+    text. The first place is the root: no edge passes over it, so every such tree is found.
+    """
+    weights = np.where(np.isnan(values), -np.inf, values)
+    np.fill_diagonal(weights, -np.inf)
+    size = len(weights)
+    # spans from one place to another, headed at the left or the right end: with all that belongs
+    # to the head on that side (whole), or with the edge between both ends just drawn (open)
+    whole, joined = np.zeros((2, size, size)), np.full((size, size), -np.inf)
+    cut, split = np.zeros((2, size, size), dtype=int), np.zeros((size, size), dtype=int)
+    left, right = whole
+    for width in range(1, size):
+        for start in range(size - width):
+            end = start + width
+            halves = left[start, start:end] + right[start + 1 : end + 1, end]
+            split[start, end] = start + int(halves.argmax())
+            joined[start, end] = halves.max() + weights[start, end]
+            # both directions of an edge weigh the same, so that one table of open spans is enough
+            by_left = joined[start, start + 1 : end + 1] + left[start + 1 : end + 1, end]
+            by_right = right[start, start:end] + joined[start:end, end]
+            cut[0, start, end] = start + 1 + int(by_left.argmax())
+            cut[1, start, end] = start + int(by_right.argmax())
+            left[start, end], right[start, end] = by_left.max(), by_right.max()
+    if size > 1 and left[0, size - 1] == -np.inf:
+        raise UnmaskError(
+            "the map leaves places apart, so no tree joins them all; give a larger window, or none"
+        )
+    return sorted(_followed(cut, split, size))
+
+
+def _followed(cut: NDArray[np.int_], split: NDArray[np.int_], size: int) -> Iterable[Edge]:
+    """The edges of the best whole span over everything."""
+    rest: list[tuple[int, int, int | None]] = [(0, size - 1, 0)]
+    while rest:
+        start, end, side = rest.pop()
+        if start == end:
+            continue
+        if side is None:
+            yield start, end
+            middle = int(split[start, end])
+            rest += [(start, middle, 0), (middle + 1, end, 1)]
+        elif side == 0:
+            middle = int(cut[0, start, end])
+            rest += [(start, middle, None), (middle, end, 0)]
+        else:
+            middle = int(cut[1, start, end])
+            rest += [(start, middle, 1), (middle, end, None)]
