@@ -1,6 +1,7 @@
 """Results of a model as dictionaries and as data frames."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UnmaskError
@@ -15,8 +16,9 @@ class ModelResult(Guessable):
     """A result of a model: its values as a dictionary and as a data frame."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        raise NotImplementedError
+        """Plain values, ready for JSON: those of a dataclass, unless a result says it otherwise."""
+        values: Any = self
+        return asdict(values)
 
     def to_pandas(self) -> "pd.DataFrame":
         """A data frame of one row, with the keys of `to_dict` as columns."""

@@ -5,7 +5,7 @@ a perplexity is the exponential of the mean NLL over examples, never a mean of p
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -41,10 +41,6 @@ class PairMetrics(ModelResult):
     unary_nll: float
     all_kl: float
     gold_kl: float
-
-    def to_dict(self) -> dict[str, float]:
-        """The four numbers by name."""
-        return asdict(self)
 
 
 def pair_metrics(

@@ -5,7 +5,7 @@ Forward passes and bytes are counted; seconds come from a few batches of the mod
 
 import statistics
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from unmask.arguments import Options, whole_number
 from unmask.constructions import construction
@@ -60,10 +60,6 @@ class Cost(ModelResult):
         if self.for_a_pair or not self.table_bytes:
             return text
         return f"{text}, {readable_bytes(self.table_bytes)} of tables"
-
-    def to_dict(self) -> dict[str, float | int | bool | str | None]:
-        """Plain values, ready for JSON."""
-        return asdict(self)
 
 
 def predicted(

@@ -1,22 +1,12 @@
 """Results for a whole text, or for two of them, as values. Knows no model."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from unmask.results import ModelResult
 
 
 @dataclass(frozen=True)
-class Score(ModelResult):
-    """A result whose fields are plain values."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class WordScore(Score):
+class WordScore(ModelResult):
     """One word's part of a score; its surprisal is `-log_prob`.
 
     `start` and `end` are characters of the text, -1 where the tokenizer keeps no offsets. A word
@@ -38,7 +28,7 @@ class WordScore(Score):
 
 
 @dataclass(frozen=True)
-class TextScore(Score):
+class TextScore(ModelResult):
     """The score of a text, in nats, to which its `words` add up.
 
     By `unmasking` it is a log-probability, and `order` the order of the tokens; by the other
@@ -74,7 +64,7 @@ class TextScore(Score):
 
 
 @dataclass(frozen=True)
-class LogRatio(Score):
+class LogRatio(ModelResult):
     """The logarithm of p(first) / p(second), in nats; by `pll*` and `elbo` a difference of scores.
 
     `log_ratio` is None if there is none, and `reason` then explains why. `standard_error` is that

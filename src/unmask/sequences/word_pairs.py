@@ -25,7 +25,7 @@ from unmask.model.shapes import Shape, run_by_shape
 from unmask.printable import printable, quoted
 from unmask.queries.joint_model import JointModel, read_cloze
 from unmask.queries.sketched import check_sketched, joints_at
-from unmask.sequences.scores import Score
+from unmask.results import ModelResult
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, resolved
 from unmask.text.cloze import Cloze
@@ -43,7 +43,7 @@ Places = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairScore(Score):
+class PairScore(ModelResult):
     """The log-probabilities of two words together in the two blanks of a text, in nats.
 
     `log_p` is log p(first, second), given that each blank has as many pieces as its word.
