@@ -45,7 +45,6 @@ LONGEST = {
     "test_damaged_inputs.py",
     "test_demo.py",
     "test_docs_build.py",
-    "test_docstrings.py",
     "test_every_kind.py",
     "test_every_path_on_a_second_device.py",
     "test_folder_jobs.py",

@@ -7,6 +7,7 @@ import examples
 import numpy as np
 import pytest
 import reference
+import torch
 from examples import EXAMPLES, Example, build, converged, log_table, tolerance
 
 import unmask
@@ -175,6 +176,4 @@ def test_ag_gives_up_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _logits(values: examples.Array) -> unmask.DenseLogits:
-    import torch
-
     return unmask.DenseLogits(torch.tensor(values, dtype=torch.float32))

@@ -90,7 +90,7 @@ def test_the_claims_exist() -> None:
     assert used == claims == {"unmask-runs", "unmask-models"}
 
 
-def test_the_job_is_ready_for_ray() -> None:
+def test_the_jobs_agree_and_one_is_ready_for_ray() -> None:
     (job,) = documents(FOLDER / "kubernetes" / "evaluate.yaml")
     cluster = job["spec"]["rayClusterSpec"]
     chosen = parsed(shlex.split(job["spec"]["entrypoint"])[1:])
@@ -110,22 +110,18 @@ def test_the_job_is_ready_for_ray() -> None:
     mounts = [one["mountPath"] for one in head["volumeMounts"]]
     assert any(chosen.output.startswith(f"{mount}/") for mount in mounts)
     assert cluster["authOptions"] == {"mode": "token"}
-    recipe = (FOLDER / "kubernetes" / "Dockerfile").read_text(encoding="utf-8")
-    assert f"ARG RAY_VERSION={cluster['rayVersion']}\n" in recipe
-
-
-def test_jobs_of_manifests_parse_and_agree() -> None:
-    (job,) = documents(FOLDER / "kubernetes" / "evaluate.yaml")
-    run = parsed(shlex.split(job["spec"]["entrypoint"])[1:])
-    given = {}
+    # what fetches and what reports is of the same run
+    others = {}
     for name in ("download", "report"):
         (one,) = documents(FOLDER / "kubernetes" / f"{name}.yaml")
         (container,) = one["spec"]["template"]["spec"]["containers"]
         assert container["command"] == ["unmask"]
-        given[name] = parsed(container["args"])
-    assert (given["download"].corpus, given["download"].model) == (run.corpus, run.model)
-    assert given["download"].dry_run
-    assert given["report"].runs == [run.output]
+        others[name] = parsed(container["args"])
+    assert (others["download"].corpus, others["download"].model) == (chosen.corpus, chosen.model)
+    assert others["download"].dry_run
+    assert others["report"].runs == [chosen.output]
+    recipe = (FOLDER / "kubernetes" / "Dockerfile").read_text(encoding="utf-8")
+    assert f"ARG RAY_VERSION={cluster['rayVersion']}\n" in recipe
 
 
 def test_the_network_is_closed() -> None:

@@ -9,6 +9,9 @@ import command_help
 import pytest
 from reading_pages import ROOT
 
+import unmask
+from unmask import CONSTRUCTIONS
+
 FOLDER = ROOT / "docs" / "reference"
 PACKAGES = ("unmask", "unmask.plots")
 
@@ -34,8 +37,6 @@ def test_what_is_documented_exists_and_is_documented_once() -> None:
 
 
 def test_every_construction_is_documented() -> None:
-    from unmask import CONSTRUCTIONS
-
     functions = {f"{one.build.__module__}.{one.build.__name__}" for one in CONSTRUCTIONS.values()}
     assert functions <= set(documented())
 
@@ -50,11 +51,9 @@ def test_types_of_signatures_are_explained() -> None:
 
 
 def test_a_signature_names_its_types() -> None:
-    stringify = pytest.importorskip("sphinx.util.inspect")
     from _sphinx import names
 
-    import unmask
-
+    stringify = pytest.importorskip("sphinx.util.inspect")
     signature = stringify.stringify_signature(
         stringify.signature(unmask.LanguageModel.joint), unqualified_typehints=True
     )

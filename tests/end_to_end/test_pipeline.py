@@ -7,7 +7,7 @@ from transformers import Pipeline, pipeline
 from transformers.pipelines.pt_utils import KeyDataset
 
 import unmask
-from unmask.errors import ModelError
+import unmask.pipelines
 
 KEYS = ("score", "token", "token_str", "sequence")
 # an architecture, a text with one blank, and names of its vocabulary
@@ -119,10 +119,3 @@ def test_a_folder_is_enough_and_saving_writes_no_code(tmp_path, tiny):
     assert not list((tmp_path / "saved").glob("*.py"))
     again = pipeline("joint-fill-mask", model=str(tmp_path / "saved"), device="cpu")
     assert again("the [MASK] sat.") == made("the [MASK] sat.")
-
-
-def test_no_mask_token_is_no_masked_lm():
-    model, tokenizer = build("bert")
-    tokenizer.mask_token = None
-    with pytest.raises(ModelError, match="no mask token"):
-        pipeline("joint-fill-mask", model=model, tokenizer=tokenizer)("the [MASK].")

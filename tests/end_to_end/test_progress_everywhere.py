@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from model_hooks import hooks
-from tiny_models import build
+from tiny_models import build, hooks
 
 import unmask
 from unmask import LanguageModel, Settings

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from model_hooks import hooks
-from tiny_models import build
+from tiny_models import build, hooks
 from torch import Tensor, nn
 
 import unmask

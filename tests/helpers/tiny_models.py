@@ -60,6 +60,11 @@ def two_blanks(tokenizer: Any) -> str:
     return f"the cat {mask} {mask} the mat."
 
 
+def hooks(model: Any) -> int:
+    """How many hooks hang on a model."""
+    return sum(len(m._forward_pre_hooks) + len(m._forward_hooks) for m in model.modules())
+
+
 def _randomise(model: Any) -> None:
     """Large weights and biases; layer norms keep a scale near one."""
     with torch.no_grad():

@@ -5,9 +5,8 @@ import warnings
 
 import pytest
 import torch
-from model_hooks import hooks
 from naive_tables import EVERY, assert_tables, naive_tables
-from tiny_models import build, two_blanks
+from tiny_models import build, hooks, two_blanks
 from torch import Tensor
 from transformers import DebertaV2ForMaskedLM, EsmForMaskedLM
 

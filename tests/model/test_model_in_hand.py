@@ -167,22 +167,6 @@ def test_logits_are_held_against_the_models_own_at_every_length():
         lm.joint(long)
 
 
-def test_a_model_with_random_numbers_in_its_passes_is_rejected():
-    model, tokenizer = build("bert")
-    inner = model.bert.encoder.layer[0].output.dense
-    inner.register_forward_hook(lambda _, __, out: out + torch.randn_like(out))
-    with pytest.raises(ModelError, match="gives other logits each time it reads the same text"):
-        unmask.load((model, tokenizer))
-
-
-def test_a_model_that_ignores_its_context_is_rejected():
-    model, tokenizer = build("bert")
-    for layer in model.bert.encoder.layer:
-        layer.attention.self.value.register_forward_hook(lambda _, __, out: torch.zeros_like(out))
-    with pytest.raises(ModelError, match=r"^BertForMaskedLM does not read its context"):
-        unmask.load((model, tokenizer))
-
-
 def test_a_model_that_reads_more_than_tokens_is_rejected():
     model, tokenizer = build("bert")
 

@@ -12,8 +12,7 @@ from functools import cache
 
 import pytest
 import torch
-from model_hooks import hooks
-from tiny_models import build
+from tiny_models import build, hooks
 from torch import Tensor, nn
 
 import unmask

@@ -10,6 +10,7 @@ from tiny_tokenizers import byte_level, tiny_bert, without_offsets, word_piece
 from transformers import EsmConfig, EsmForMaskedLM, pipeline
 
 import unmask
+import unmask.pipelines
 from unmask import UnmaskError
 from unmask.cli import main
 from unmask.demo import answer
