@@ -29,6 +29,7 @@ extensions = [
     "_sphinx.cells",
     "_sphinx.folders",
     "_sphinx.formulas",
+    "_sphinx.index",
     "_sphinx.names",
 ]
 exclude_patterns = ["_sphinx"]

@@ -1,5 +1,6 @@
 """The documentation builds without a warning and is sound; the check of that finds every fault."""
 
+import json
 import os
 import re
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import check_site
 import killable
 import pytest
+from _sphinx.index import ENTRIES
 from reading_pages import ROOT
 
 
@@ -34,6 +36,18 @@ def _sphinx(command: list[str], log: str, environment: dict[str, str]) -> None:
 def test_the_site_builds(tmp_path: Path) -> None:
     site = build(tmp_path)
     assert check_site.faults(site) == []
+    assert_main_entries(site)
+
+
+def assert_main_entries(site: Path) -> None:
+    """The search ranks a main index entry before titles, objects and words of pages."""
+    script = (site / "searchindex.js").read_text("utf-8")
+    index = json.loads(script.removeprefix("Search.setIndex(").removesuffix(")"))
+    for page, terms in ENTRIES.items():
+        for term in terms:
+            entries = index["indexentries"][term.lower()]
+            main = [index["docnames"][number] for number, _, is_main in entries if is_main]
+            assert main == [page], term
 
 
 # --- the check of a built site ----------------------------------------------------------------
