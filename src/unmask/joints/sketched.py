@@ -7,6 +7,7 @@ replicate is a row of them: nothing is built of it until a function of a joint a
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from functools import reduce
 from typing import Self
 
 import torch
@@ -122,11 +123,12 @@ class Estimated(Engine):
 
     def log_rows(self, rows: slice) -> Tensor:
         """Log-probabilities of fills, for some rows of the first axis."""
+        # scores are shared: the first step makes a copy
         log_p = self.scores(rows) - self.log_normalizer
         for axis, weights in enumerate(self.every_log_weights):
             of_axis = weights[self.number]
             shape = [-1 if other == axis else 1 for other in range(log_p.ndim)]
-            log_p = log_p - (of_axis[rows] if axis == 0 else of_axis).reshape(shape)
+            log_p -= (of_axis[rows] if axis == 0 else of_axis).reshape(shape)
         return log_p
 
     def scores_of(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
@@ -136,7 +138,7 @@ class Estimated(Engine):
     def best(self, n: int) -> list[Scored]:
         """The likeliest fills; a sketch is small."""
         every = slice(0, self.shape[0])
-        return best_cells([(every, self.log_rows(every) + self.log_normalizer)], n)
+        return best_cells([(every, self.log_rows(every).add_(self.log_normalizer))], n)
 
     def sample(self, n: int, generator: torch.Generator | None) -> list[Scored]:
         """Independent draws of tokens that ran, in which a rare token represents others."""
@@ -175,7 +177,7 @@ class Sketched(Estimated):
         self._terms = [Term(product, sampled) for product in products]
         self.every_log_sums = [
             torch.stack(sums).logsumexp(dim=0)
-            for sums in zip(*(term.log_sums() for term in self._terms), strict=True)
+            for sums in zip(*(term.log_sums for term in self._terms), strict=True)
         ]
         self._log_normalizers = self.every_log_sums[0].logsumexp(dim=1)
 
@@ -188,12 +190,11 @@ class Sketched(Estimated):
 
     def scores(self, rows: slice) -> Table:
         """The unnormalised log masses of some rows of cells."""
-        terms = [term.scores(self.number) for term in self._terms]
-        return torch.stack(terms).logsumexp(dim=0)[rows]
+        return reduce(torch.logaddexp, (term.scores(self.number) for term in self._terms))[rows]
 
     def log_probs(self, cells: Int[Tensor, "cells 2"]) -> Float[Tensor, "weightings cells"]:
         """Log-probabilities of pairs of tokens under every weighting."""
-        scores = torch.stack([term.scores_of(cells) for term in self._terms]).logsumexp(dim=0)
+        scores = reduce(torch.logaddexp, (term.scores_of(cells) for term in self._terms))
         log_weights = [log[:, cells[:, t]] for t, log in enumerate(self.every_log_weights)]
         return scores - self._log_normalizers[:, None] - log_weights[0] - log_weights[1]
 
@@ -293,7 +294,7 @@ def missing_entropies(sampled: Sampled, of_rows: Entropies) -> Entropies:
     of_a, of_b = _factors([masses.log() for masses in sampled.masses])
     products = Product((1.0, 0.0), (of_a,)), Product((0.0, 1.0), (of_b,))
     terms = [Term(product, sampled) for product in products]
-    first, second = (cell_entropies([t], t.log_sums(), sampled.log_weights) for t in terms)
+    first, second = (cell_entropies([t], t.log_sums, sampled.log_weights) for t in terms)
     return of_rows - (first + second) / 2
 
 
@@ -314,7 +315,7 @@ def cell_entropies(
     else:
         of_numbers = []
         for number, log_normalizer in enumerate(log_normalizers):
-            scores = torch.stack([term.scores(number) for term in terms]).logsumexp(dim=0)
+            scores = reduce(torch.logaddexp, (term.scores(number) for term in terms))
             # what has no mass adds nothing
             log_p = (scores - log_normalizer).clamp(min=-1e4)
             of_numbers.append(-(log_p.exp() * log_p).sum())
@@ -326,6 +327,10 @@ def _factors(each: Sequence[Vectors]) -> Factors:
     """Numbers of both blanks by the blank that is read: along the axis of the other."""
     first, second = each
     return second[:, None], first[:, :, None]
+
+
+# places on an axis, and what they add to scores and its exponentials under every weighting
+Part = tuple[Int[Tensor, " some"], Vectors, Vectors]
 
 
 class Term:
@@ -362,6 +367,13 @@ class Term:
         self._tails = [side.tail for side in sampled.sides]
         # the largest of each weighting keep exponentials in range
         self._tops = [torch.stack(parts).amax(dim=(0, 2))[:, None] for parts in each]
+        sums = [torch.zeros_like(by[0]) for by in each]
+        for scores, (a, _, left), (b, _, right) in self._blocks():
+            cells = scores.exp()
+            sums[0][:, a] += left * (right @ cells.T)
+            sums[1][:, b] += right * (left @ cells)
+        # over the other blank
+        self.log_sums = [total.log() + self._tops[0] + self._tops[1] for total in sums]
 
     def scores(self, number: int) -> Table:
         """All cells under one weighting."""
@@ -370,7 +382,7 @@ class Term:
         )
         tail_a, tail_b = self._tails
         scores = self._shared + torch.where(tail_b, row[1][:, None], row[0][:, None])
-        return scores + torch.where(tail_a[:, None], column[1], column[0])
+        return scores.add_(torch.where(tail_a[:, None], column[1], column[0]))
 
     def scores_of(self, cells: Int[Tensor, "cells 2"]) -> Float[Tensor, "weightings cells"]:
         """Some cells under every weighting."""
@@ -379,32 +391,29 @@ class Term:
         column = torch.where(tail_a[a], self._by_column[1][:, b], self._by_column[0][:, b])
         return self._shared[a, b] + row + column
 
-    def log_sums(self) -> tuple[Vectors, Vectors]:
-        """Log-sums over the other blank."""
-        shared = self._shared.exp()
-        sums = [torch.zeros_like(self._by_row[0]), torch.zeros_like(self._by_column[0])]
-        for (_, left), (_, right) in self._blocks():
-            sums[0] += left * (right @ shared.T)
-            sums[1] += right * (left @ shared)
-        first, second = (total.log() + self._tops[0] + self._tops[1] for total in sums)
-        return first, second
-
     def mean_scores(self, log_normalizers: Numbers) -> Numbers:
         """The mean score of a cell."""
-        shared = self._shared.exp()
-        scored, total = shared * self._shared, torch.zeros_like(log_normalizers)
-        for (row, left), (column, right) in self._blocks():
-            from_rows = row * (right @ shared.T) + right @ scored.T
+        total = torch.zeros_like(log_normalizers)
+        for scores, (_, row, left), (_, column, right) in self._blocks():
+            cells = scores.exp()
+            from_rows = row * (right @ cells.T) + right @ (cells * scores).T
             total += (left * from_rows).sum(dim=1)
-            total += (right * column * (left @ shared)).sum(dim=1)
+            total += (right * column * (left @ cells)).sum(dim=1)
         return total * (self._tops[0] + self._tops[1])[:, 0].sub(log_normalizers).exp()
 
-    def _blocks(self) -> Iterator[tuple[tuple[Vectors, Vectors], tuple[Vectors, Vectors]]]:
-        """Heads and tails of rows by those of columns: their parts of scores, and exponentials."""
-        tail_a, tail_b = self._tails
-        for in_a, column in zip((~tail_a, tail_a), self._by_column, strict=True):
-            for in_b, row in zip((~tail_b, tail_b), self._by_row, strict=True):
-                if bool(in_a.any()) and bool(in_b.any()):
-                    left = torch.where(in_a, (row - self._tops[0]).exp(), 0.0)
-                    right = torch.where(in_b, (column - self._tops[1]).exp(), 0.0)
-                    yield (row, left), (column, right)
+    def _blocks(self) -> Iterator[tuple[Table, "Part", "Part"]]:
+        """Heads and tails of rows by those of columns: the shared scores of their cells, and parts.
+
+        A part has places, what they add to scores, and exponentials of that.
+        """
+        heads_and_tails = [(~tail, tail) for tail in self._tails]
+        for in_a, column in zip(heads_and_tails[0], self._by_column, strict=True):
+            for in_b, row in zip(heads_and_tails[1], self._by_row, strict=True):
+                a, b = torch.nonzero(in_a)[:, 0], torch.nonzero(in_b)[:, 0]
+                if len(a) and len(b):
+                    left, right = row[:, a], column[:, b]
+                    yield (
+                        self._shared[a][:, b],
+                        (a, left, (left - self._tops[0]).exp()),
+                        (b, right, (right - self._tops[1]).exp()),
+                    )

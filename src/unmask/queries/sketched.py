@@ -1,7 +1,7 @@
 """Joints of two blanks from a sketch of the vocabulary, as large as the precision asks for."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import torch
@@ -10,7 +10,7 @@ from unmask.arguments import Options
 from unmask.constructions import CONSTRUCTIONS, build, construction
 from unmask.errors import MethodError, SupportError
 from unmask.joints.joint import Joint
-from unmask.joints.sketched import FormOf, Sketched, spread
+from unmask.joints.sketched import Sketched, spread
 from unmask.queries.cost import Cost
 from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
@@ -86,50 +86,57 @@ def sketched_joints(methods: Options, whole: PairTables, sketch: Sketch) -> dict
 
 
 def precise_joints(
-    methods: Mapping[str, Mapping[str, object]],
-    pair: SketchedPair,
-    sketch: Sketch,
-    fill: tuple[int, int] | None = None,
+    methods: Options, pair: SketchedPair, sketch: Sketch, fill: tuple[int, int] | None = None
 ) -> dict[str, Joint]:
-    """Grow a sketch until its joints are as precise as requested, at the likeliest fills or one."""
-    whole = pair.whole
-    most = _most_contexts(whole.shape, sketch, whole.settings, len(methods))
-    limit = min(most, max(whole.shape))
-    least = min(_FEWEST, max(whole.shape))
+    """Grow a sketch until its joints are as precise as requested, at the likeliest fills or one.
+
+    At a certain fill those that need no table are exact: they do not decide how large it must be.
+    """
+    shape, diagnostics = pair.whole.shape, dict[str, object]()
+    deciding = needs_sketch(methods, shape) or list(methods)
+    limit = min(_most_contexts(shape, sketch, pair.whole.settings, len(deciding)), max(shape))
+    least = min(_FEWEST, max(shape))
     if limit < least:
         raise SupportError(
             f"this sketch takes at least {least:,} contexts per blank, and {limit:,} are allowed; "
             f"allow {2 * least + 1:,} forward passes, and "
-            f"{_held_bytes(least, whole.shape, len(methods)) / 1e6:,.0f} MB of memory"
+            f"{_held_bytes(least, shape, len(deciding)) / 1e6:,.0f} MB of memory"
         )
-    times_reached, forms = 0, _forms(methods)
-    for size in _sizes(least, limit):
-        pair.grow(size)
-        if sketch.precision is None and size < limit:
-            continue
-        engines = {name: Sketched(pair, form) for name, form in forms.items()}
-        error = max(_stated_error(engine, fill) for engine in engines.values())
-        reached = sketch.precision is None or error <= sketch.precision
-        # an error that is small once may be small by luck: it must be small with fresh weights too
-        times_reached += reached
-        if times_reached == 2:
+    forms = {
+        name: partial(form, **methods[name])
+        for name in methods
+        if (form := construction(name).sketched)
+    }
+    size, times_reached = max(_FIRST_SIZE, least), 0
+    # an error that is small once may be small by luck: it must be small with fresh weights too
+    while times_reached < 2:
+        is_last = size >= limit / math.sqrt(_GROWTH)
+        # smaller ones too, where only the last is wanted: its sample is drawn by what theirs say
+        pair.grow(limit if is_last else size)
+        if sketch.precision is not None or is_last:
+            engines = {name: Sketched(pair, forms[name]) for name in deciding}
+            error = max(_stated_error(engine, fill) for engine in engines.values())
+            diagnostics = {"standard_error": error}
+            if sketch.precision is not None:
+                diagnostics["precision_reached"] = error <= sketch.precision
+                times_reached += error <= sketch.precision
+        if is_last:
             break
-    diagnostics = {"standard_error": error, "precision_reached": reached}
-    if sketch.precision is None:
-        del diagnostics["precision_reached"]
-    return {name: _joint(engine, name, diagnostics) for name, engine in engines.items()}
-
-
-def _sizes(least: int, limit: int) -> Iterator[int]:
-    """Ever larger sketches, the last of just so many contexts per blank.
-
-    Also where only the last is wanted: what its sample is drawn by comes from the samples before.
-    """
-    size = max(_FIRST_SIZE, least)
-    while size < limit / math.sqrt(_GROWTH):
-        yield size
         size = math.ceil(_GROWTH * size)
-    yield limit
+    sampled = pair.sampled()
+    facts = {"tables": "dense", "passes": 0, "converged": sampled.is_solved()}
+    facts["residual"] = float(sampled.residuals[0])
+    joints = {}
+    for name, form in forms.items():
+        engine = engines[name] if name in engines else Sketched(pair, form)
+        joints[name] = Joint(
+            engine,
+            engine.supports,
+            method=name,
+            diagnostics={**facts, **(diagnostics if name in engines else {})},
+            agreement=engine.agreement,
+        )
+    return joints
 
 
 def joints_at(
@@ -148,13 +155,7 @@ def joints_at(
     """
     certain = [[axis.index(token)] for axis, token in zip(whole.supports, fill, strict=True)]
     pair = SketchedPair(whole, seed=sketch.seed, given=certain, replicates=replicates)
-    # at a certain fill the others are exact: they do not decide how large a sketch must be
-    growing = needs_sketch(methods, whole.shape) or list(methods)
-    joints = precise_joints({name: methods[name] for name in growing}, pair, sketch, fill)
-    return {
-        name: joints[name] if name in joints else _joint(Sketched(pair, form), name)
-        for name, form in _forms(methods).items()
-    }, pair
+    return precise_joints(methods, pair, sketch, fill), pair
 
 
 def _held_bytes(size: int, shape: tuple[int, ...], methods: int) -> int:
@@ -170,12 +171,6 @@ def _most_contexts(shape: tuple[int, ...], sketch: Sketch, settings: Settings, m
     return max(2, min((sketch.max_passes - 1) // 2, (root - row_bytes) // (2 * pair_bytes)))
 
 
-def _forms(methods: Options) -> dict[str, FormOf]:
-    """By construction, the function that gives its form."""
-    each = {name: construction(name).sketched for name in methods}
-    return {name: partial(form, **methods[name]) for name, form in each.items() if form}
-
-
 def _stated_error(engine: Sketched, fill: tuple[int, int] | None) -> float:
     """The error of a fill, or the root mean square of those of the likeliest."""
     cells = [cell for cell, _ in engine.best(_LISTED)]
@@ -183,11 +178,3 @@ def _stated_error(engine: Sketched, fill: tuple[int, int] | None) -> float:
         pairs = zip(engine.supports, fill, strict=True)
         cells = [tuple(axis.index(token) for axis, token in pairs)]
     return float(spread(engine.log_probs(torch.tensor(cells))).square().mean().sqrt())
-
-
-def _joint(engine: Sketched, method: str, diagnostics: Mapping[str, object] = {}) -> Joint:
-    facts = {"tables": "dense", "passes": 0, "converged": engine.sampled.is_solved()}
-    facts |= {"residual": float(engine.sampled.residuals[0]), **diagnostics}
-    return Joint(
-        engine, engine.supports, method=method, diagnostics=facts, agreement=engine.agreement
-    )

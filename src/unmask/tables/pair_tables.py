@@ -255,7 +255,9 @@ class PairTables(Tables):
         ]
 
         def use(which: Tensor, blank: int, log_probs: Tensor) -> None:
-            rows[blank][which - blank * len(unread[0])] = log_probs.to(dtype)
+            # consecutive, since those of a blank are
+            start = int(which[0]) - blank * len(unread[0])
+            rows[blank][start : start + len(which)] = log_probs
 
         if any(unread):
             assert self.source is not None

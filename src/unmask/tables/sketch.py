@@ -94,8 +94,8 @@ class SketchedPair:
         More than have run: otherwise there is no sample.
         """
         heads = [
-            list(dict.fromkeys((*rows, *given)))
-            for rows, given in zip(self._rows, self._given, strict=True)
+            list(dict.fromkeys((*rows, *certain)))
+            for rows, certain in zip(self._rows, self._given, strict=True)
         ]
         wanted, step = round(_HEAD * size), max(_FIRST, *map(len, self._rows))
         partners = [round(_PARTNERS * size)] * 2
@@ -124,7 +124,7 @@ class SketchedPair:
     def _run(self, contexts: Sequence[Sequence[int]]) -> None:
         """Run the rows of these contexts of both blanks."""
         new = [
-            [place for place in places if place not in rows]
+            [place for place in dict.fromkeys(places) if place not in rows]
             for places, rows in zip(contexts, self._rows, strict=True)
         ]
         if not any(new):

@@ -18,6 +18,9 @@ from unmask.text.support import SPACE_MARKERS, Support, Token
 Candidates = str | Support | Sequence[Token] | NDArray[np.integer[Any]] | Tensor
 CandidatesByBlank = Candidates | Mapping[int, Candidates]
 
+_NAMED = [quoted(name) for name in SUPPORTS]
+_USAGE = f"{', '.join(_NAMED[:-1])} or {_NAMED[-1]}, or a list of tokens"
+
 
 def whole_vocabulary(tokenizer: Tokenizer, size: int) -> Support:
     """Every output of a model, in its own order."""
@@ -39,21 +42,19 @@ def choose(candidates: object, whole: Support, special_ids: Set[int]) -> Support
                     f"the support has token id {token_id}; this model has 0 to {len(whole) - 1}"
                 )
         return candidates
-    *others, last = map(quoted, SUPPORTS)
-    usage = f"{', '.join(others)} or {last}, or a list of tokens"
     if isinstance(candidates, str):
         if candidates == "vocabulary":
             return whole
         if candidates in ALPHABETS:
             return whole.part(_places_of_letters(candidates, whole))
         if candidates not in SUPPORTS:
-            raise SupportError(f"no support {quoted(candidates)}; use {usage}")
+            raise SupportError(f"no support {quoted(candidates)}; use {_USAGE}")
         left_out = special_ids if candidates == "no-special" else frozenset()
         places = [i for i in whole.named if i not in left_out]
         return whole if len(places) == len(whole) else whole.part(places)
     candidates = as_list(candidates)
     if isinstance(candidates, bytes) or not isinstance(candidates, Sequence):
-        raise SupportError(f"a support is {usage}, not {quoted(candidates)}")
+        raise SupportError(f"a support is {_USAGE}, not {quoted(candidates)}")
     if any(isinstance(token, list | tuple) for token in candidates):
         by_blank = dict(enumerate(candidates))
         raise SupportError(
