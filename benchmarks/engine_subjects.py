@@ -13,8 +13,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 import unmask
-from unmask.model.batch_size import rows_per_batch
 from unmask.model.hugging_face import HuggingFaceMaskedLM
+from unmask.model.row_reader import rows_per_batch
 
 TEXTS = {
     "caption-bert": "Two [MASK] in red are playing [MASK] on the beach near the sea.",

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from unmask import Cloze, Settings, Support, UnmaskError
 from unmask.errors import MemoryLimitError, NumericsError
-from unmask.model.batch_size import rows_per_batch, seconds_per_row
 from unmask.model.output_layer import OutputEmbedding
-from unmask.model.row_reader import RowReader
+from unmask.model.row_reader import RowReader, rows_per_batch
+from unmask.queries.cost import seconds_per_row
 from unmask.tables.blank_reader import BlankReader
 from unmask.tables.pair_tables import PairTables
 

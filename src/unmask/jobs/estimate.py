@@ -13,8 +13,9 @@ from typing import Any
 from unmask.errors import UnmaskError
 from unmask.jobs.kinds import Reason, Work
 from unmask.jobs.worker import Worker
-from unmask.model.batch_size import rows_per_batch, seconds_per_row
+from unmask.model.row_reader import rows_per_batch
 from unmask.printable import readable_seconds
+from unmask.queries.cost import seconds_per_row
 from unmask.records.files import RowBatch, Unit, read_unit
 from unmask.records.rows import Row
 from unmask.text.cloze import Cloze

@@ -2,7 +2,8 @@
 
 Batches and their size, smaller ones when memory runs out, the check that numbers are finite, the
 count of forward passes, progress and cancelling, and the part of the output layer that is needed,
-are here and nowhere else. Logits exist some at a time and are folded at once, so that memory does
+are here and nowhere else. Rows of one length are batched by their tokens, so that results do not
+change with the clock. Logits exist some at a time and are folded at once, so that memory does
 not grow with the vocabulary. Knows the `MaskedLM` protocol, nothing of texts and nothing of
 transformers.
 """
@@ -20,8 +21,7 @@ from torch import Tensor
 
 from unmask.errors import MemoryLimitError, ModelError, NumericsError
 from unmask.logspace import row_blocks
-from unmask.model.batch_size import is_out_of_memory, rows_per_batch
-from unmask.model.devices import for_float64, release_cached_memory
+from unmask.model.devices import for_float64, is_gpu, release_cached_memory
 from unmask.model.inside import Inside
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.output_layer import Positions
@@ -29,6 +29,10 @@ from unmask.progress import Bar, bar
 from unmask.settings import Settings
 from unmask.text.support import Support
 
+# rows x tokens that one forward pass takes when the caller names no batch size
+_TOKENS_ON_CPU, _TOKENS_ON_GPU, _TOKENS_ELSEWHERE = 2048, 65_536, 16_384
+# where logits of every position must be kept (no output embedding), cells of one batch
+_CELLS_PER_BATCH = 2**26
 # cells of a tile of distributions over a vocabulary that exist at once
 _CELLS = 2**22
 # of a sum in float64, so many are added in float32
@@ -226,6 +230,30 @@ class RowReader:
         row = torch.tensor([list(ids)])
         self.each_batch(row, positions, lambda _, readouts: batches.append(readouts[0]), what=what)
         return batches[0]
+
+
+# --- the size of a batch -----------------------------------------------------------------------
+
+
+def rows_per_batch(model: MaskedLM, length: int, settings: Settings) -> int:
+    """The caller's batch size, or a fixed one that suits the device."""
+    if settings.batch_size is not None:
+        return settings.batch_size
+    if model.device.type == "cpu":
+        rows = _TOKENS_ON_CPU // length
+    else:
+        rows = (_TOKENS_ON_GPU if is_gpu(model.device) else _TOKENS_ELSEWHERE) // length
+    if model.output_embedding is None:
+        rows = min(rows, _CELLS_PER_BATCH // (length * model.vocabulary_size))
+    return max(1, rows)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """True if an error of any device means that memory ran out."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    text = str(error).lower()
+    return any(s in text for s in ("out of memory", "not enough memory", "can't allocate memory"))
 
 
 # --- logits, some columns at a time ------------------------------------------------------------

@@ -7,12 +7,16 @@ import statistics
 import time
 from dataclasses import dataclass, replace
 
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
 from unmask.arguments import Options, whole_number
 from unmask.constructions import construction
 from unmask.constructions.needs import Needs, together
 from unmask.errors import UnmaskError
-from unmask.model.batch_size import rows_per_batch, seconds_per_row
 from unmask.model.masked_lm import MaskedLM
+from unmask.model.row_reader import rows_per_batch
 from unmask.printable import quoted, readable_bytes, readable_seconds
 from unmask.results import ModelResult
 from unmask.settings import Settings
@@ -22,6 +26,8 @@ from unmask.text.support import Support
 
 # how much of the model is timed beyond one batch: so many, so long, such a part of the work itself
 _BATCHES, _PATIENCE, _PART = 5, 1.0, 0.1
+# enough to time a batch of any size, and to warm up
+_ROWS_TIMED, _ROWS_TO_WARM_UP = 256, 16
 
 
 @dataclass(frozen=True)
@@ -128,3 +134,18 @@ def measured(
     while len(timed) < _BATCHES and time.perf_counter() - start < patience:
         timed.append(seconds_per_row(model, cloze, run_settings))
     return replace(cost, seconds=cost.forward_passes * statistics.median(timed))
+
+
+def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings) -> float:
+    """The seconds that a row of elicitation takes, by one batch after a warm-up."""
+    rows = min(rows_per_batch(model, len(cloze), settings), _ROWS_TIMED)
+    ids = torch.tensor([cloze.ids], device=model.device).repeat(rows, 1)
+    _seconds(model, ids[:_ROWS_TO_WARM_UP], cloze.positions[0])
+    return _seconds(model, ids, cloze.positions[0]) / rows
+
+
+def _seconds(model: MaskedLM, ids: Int[Tensor, "rows length"], position: int) -> float:
+    start = time.perf_counter()
+    # a number on the CPU is there only when the device is done
+    float(model.readouts(ids, [position]).sum())
+    return time.perf_counter() - start
