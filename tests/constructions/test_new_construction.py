@@ -35,7 +35,8 @@ def forgotten() -> Iterator[None]:
     REGISTERED.update(before)
 
 
-def of_the_page() -> dict[str, Any]:
+@pytest.fixture
+def page() -> dict[str, Any]:
     """The page's functions, registered; what needs a model is left out."""
     text = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
@@ -47,11 +48,6 @@ def of_the_page() -> dict[str, Any]:
             )
             exec(compile(definitions, PAGE.name, "exec"), names)
     return names
-
-
-@pytest.fixture
-def page() -> dict[str, Any]:
-    return of_the_page()
 
 
 @pytest.fixture

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from snippets import blocks, commands
+from snippets import ROOT, blocks, commands
 
 from unmask import cli
 
-ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "how-to"
 MANIFESTS = sorted((FOLDER / "kubernetes").glob("*.yaml"))
 BATCH_SCRIPTS = sorted((FOLDER / "slurm").glob("*.sbatch"))

@@ -183,11 +183,7 @@ def test_the_picture_has_the_numbers_that_the_blocks_print() -> None:
     """Its cells and its J, as runs/joint_figure.py drew them: one run, one set of numbers."""
     svg = (ROOT / "docs" / "figures" / "two-blanks.svg").read_text(encoding="utf-8")
     texts = re.findall(r"<!-- (.*?) -->", svg)
-    ranked = re.findall(
-        r"^\d +(\S+) +(\S+) +([\d.]+) +(\S+) +(\S+) +([\d.]+) \+-",
-        LINES,
-        re.M,
-    )
+    ranked = re.findall(r"^\d +(\S+) +(\S+) +([\d.]+) +(\S+) +(\S+) +([\d.]+) \+-", LINES, re.M)
     assert len(ranked) == 4
     for row in ranked:
         for probability in (row[2], row[5]):

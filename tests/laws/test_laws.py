@@ -2,6 +2,7 @@
 
 from functools import cache
 from itertools import pairwise
+from operator import attrgetter
 
 import examples
 import numpy as np
@@ -15,12 +16,9 @@ from unmask import logspace
 from unmask.tables.stationary import stationary_law
 
 METHODS = list(unmask.CONSTRUCTIONS)
+by_name = attrgetter("name")
 NAMED = {example.name: example for example in EXAMPLES}
 SOME = [e for e in EXAMPLES if e.A.shape in [(2, 5), (7, 3), (40, 40)]]
-
-
-def by_name(example: Example) -> str:
-    return example.name
 
 
 @cache

@@ -8,11 +8,7 @@ from tiny_models import build
 from toy_lm import ToyTokenizer
 
 import unmask
-from unmask.text.residues import (
-    check_positions,
-    residues_as_blanks,
-    spelled_residues,
-)
+from unmask.text.residues import check_positions, residues_as_blanks, spelled_residues
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 
