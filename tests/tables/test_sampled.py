@@ -181,6 +181,18 @@ def test_replicates_have_the_laws_of_a_solve_each_where_tokens_hardly_meet():
         np.testing.assert_allclose(law, alone, rtol=1e-7, atol=1e-15)
 
 
+def test_laws_that_mix_more_slowly_than_the_first_are_solved_too():
+    """The first weighting says when steps are enough: the others may need another round."""
+    rng = np.random.default_rng(2)
+    flow = rng.dirichlet(np.ones(40), 40)
+    slow = np.kron(np.eye(2), flow[:20, :20] / flow[:20, :20].sum(axis=1, keepdims=True))
+    slow = 0.998 * slow + 0.002 * flow
+    laws, residuals = solved(flow, slow)
+    assert residuals.max() < 1e-8
+    for matrix, law in zip((flow, slow), laws.numpy(), strict=True):
+        np.testing.assert_allclose(law @ matrix, law, rtol=1e-8)
+
+
 def test_replicates_count_contexts_that_were_not_drawn():
     pair = grown(tables_of(clustered(SIZE, 5), noise=0.3), 60)
     sampled = pair.sampled()
