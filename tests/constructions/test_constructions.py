@@ -117,11 +117,6 @@ def test_appendix_b_of_the_paper() -> None:
     assert float((true * np.log(true / found)).sum()) == pytest.approx(1.27, abs=5e-3)
 
 
-def test_unknown_method_names_the_nearest() -> None:
-    with pytest.raises(unmask.errors.MethodError, match=r"'mrff'.*did you mean 'mrf'.*mlm, mrf"):
-        unmask.construct("mrff", examples.random(2, 2, 0).tables())
-
-
 def test_options_are_checked_before_any_work() -> None:
     tables = examples.random(4, 4, 0).tables()
     with pytest.raises(unmask.errors.MethodError, match="mrf has no option 'pivot'; it takes none"):

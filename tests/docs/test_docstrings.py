@@ -18,8 +18,7 @@ from unmask.jobs.model_source import ModelSource
 from unmask.records.corpora import CorpusSpec
 
 PACKAGES = ("unmask", "unmask.plots")
-ASKED = (unmask.LanguageModel, unmask.Joint)
-ASKED_NAMES = [one.__name__ for one in ASKED]
+ASKED = ("LanguageModel", "Joint")
 SECTION = re.compile(r"^(Args|Returns|Raises|Examples):$", re.MULTILINE)
 
 
@@ -62,7 +61,7 @@ CALLED = {
     for name, value in OBJECTS.items()
     if inspect.isfunction(value)
     and value.__module__.startswith("unmask.")
-    and (value.__qualname__ == value.__name__ or name.split(".")[1] in ASKED_NAMES)
+    and (value.__qualname__ == value.__name__ or name.split(".")[1] in ASKED)
 }
 
 
