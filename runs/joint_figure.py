@@ -14,12 +14,13 @@ from unmask.plots import compare, save_figure
 MODEL = Path(__file__).parents[1] / "models" / "tiny-english"
 TEXT = "The [MASK] [MASK] at the casino."
 METHODS = ("mlm", "log-pool")
-TOKENS = 8
+# so few that a telephone shows their names and numbers at a size that can be read
+TOKENS = 4
 OUTPUT = Path(__file__).parent.parent / "docs" / "figures" / "two-blanks.svg"
 
 
 def write(model: Path, output: Path) -> None:
-    """Draw both joints of the text, as `unmask fill --figure` does, side by side."""
+    """Draw both joints of the text, as `unmask fill --figure` does with more tokens."""
     joints = unmask.load(model).joints(TEXT, methods=list(METHODS))
     output.parent.mkdir(parents=True, exist_ok=True)
     save_figure(compare(joints, TOKENS), output)
