@@ -71,15 +71,16 @@ MEASURES = {
 
 
 class FillRule(NamedTuple):
-    """A rule of parallel decoding: the unit of its threshold, if it has one, and its default."""
+    """A rule of parallel decoding: its threshold's unit, if it has one, default and upper bound."""
 
     threshold: str | None = None
     default: float | None = None
+    most: float = math.inf
 
 
 RULES = {
     **dict.fromkeys(("surest", "left-to-right", "margin", "all-at-once"), FillRule()),
-    "confidence": FillRule("probability of the likeliest token"),
+    "confidence": FillRule("probability of the likeliest token", most=1.0),
     # chosen on dev sentences of three models: docs/results/parallel-filling.md
     "entropy-bound": FillRule("nats", default=1.0),
     "mutual-information": FillRule("bits"),

@@ -74,7 +74,7 @@ def test_a_step_writes_the_likeliest_given_the_steps_before() -> None:
 @pytest.mark.parametrize(
     ("rule", "one", "every"),
     [
-        ("confidence", 1.5, 0.0),
+        ("confidence", 1.0, 0.0),
         ("entropy-bound", 0.0, math.inf),
         ("mutual-information", 0.0, math.inf),
     ],

@@ -75,6 +75,9 @@ def test_every_rule_has_a_name_and_a_function() -> None:
             for bad in (-1, math.nan, "x", True):
                 with pytest.raises(unmask.errors.MethodError, match="takes a threshold from 0"):
                     rules.checked_rule(rule, bad)
+    assert rules.checked_rule("confidence", 1) == ("confidence", 1.0)
+    with pytest.raises(unmask.errors.MethodError, match=r"from 0 to 1 \(probability .*, not 90"):
+        rules.checked_rule("confidence", 90)
     with pytest.raises(unmask.errors.MethodError, match="no rule 'best'"):
         rules.checked_rule("best", 1)
 

@@ -173,7 +173,7 @@ def checked_rule(
         near = difflib.get_close_matches(str(name), RULES, n=1)
         hint = f"did you mean {quoted(near[0])}? Rules" if near else "rules"
         raise MethodError(f"no rule {quoted(name)}; {hint}: {', '.join(RULES)}")
-    unit, default = RULES[name]
+    unit, default, most = RULES[name]
     if threshold is None:
         if unit is not None and default is None:
             raise MethodError(f"the rule {name} needs a threshold: {unit}")
@@ -181,9 +181,10 @@ def checked_rule(
     if unit is None:
         raise MethodError(f"the rule {name} has no threshold")
     number = real_number(threshold)
-    if number is None or math.isnan(number) or number < 0:
+    if number is None or not 0 <= number <= most:
+        bounds = "from 0" if most == math.inf else f"from 0 to {most:g}"
         raise MethodError(
-            f"the rule {name} takes a threshold from 0 ({unit}), not {quoted(threshold)}"
+            f"the rule {name} takes a threshold {bounds} ({unit}), not {quoted(threshold)}"
         )
     return name, number
 
