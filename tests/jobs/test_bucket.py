@@ -97,7 +97,7 @@ def test_a_job_in_a_bucket_goes_on_and_notices_another_input(
     assert content is not None
     places.write_whole(folder.path(1), content[:-9])
     assert run(*given, "-o", output) == 0
-    assert "1 parts are damaged" in capsys.readouterr().err
+    assert "damaged parts, which are computed again: 1" in capsys.readouterr().err
     assert run("merge", output, tmp_path / "merged.jsonl", "--quiet") == 0
 
     plain = ["score", tmp_path / "in.jsonl", "-m", model, "--quiet"]

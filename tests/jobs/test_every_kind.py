@@ -389,7 +389,7 @@ def test_what_is_whole_is_not_computed_again(job: Job) -> None:
     parts[4].write_bytes(b"")
     (receipt,) = case.output.glob("_part-000005-*")
     receipt.unlink()
-    said = ["unmask: 3 parts are damaged, and are computed again"]
+    said = ["unmask: damaged parts, which are computed again: 3"]
     assert case.run(units=4) == (0, said)
     assert {place: place.read_bytes() for place in parts[6:]}.items() <= job.whole.items()
     job.check_whole()

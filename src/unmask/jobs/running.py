@@ -188,7 +188,7 @@ def _left(folder: Folder, source: Source, shard: Shard, result: Result, say: Say
         damaged += not whole
         failed.update([number] * whole)
     if damaged:
-        say(f"{damaged:,} parts are damaged, and are computed again")
+        say(f"damaged parts, which are computed again: {damaged:,}")
     return sorted(left.values(), key=lambda unit: unit.number in failed)
 
 
