@@ -6,6 +6,8 @@ Results of a pass are written into vectors made before it. A list that grows by 
 per tile costs gigabytes: each lands in the hole of a freed tile, which then fits no tile again.
 """
 
+from collections.abc import Iterable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -13,6 +15,9 @@ from torch import Tensor
 # 2**20 float64 cells are 8 MB: small enough to stay in cache and in the allocator (at 32 MB every
 # tile is mapped and unmapped anew), wide enough for a GEMM at V = 29,000 (36 rows).
 TILE_CELLS = 2**20
+
+# a cell, by its place on every axis, and its unnormalised log-probability
+Scored = tuple[tuple[int, ...], float]
 
 
 def row_blocks(rows: int, cells_per_row: int, tile_cells: int | None = None) -> list[slice]:
@@ -54,3 +59,17 @@ def highest(values: Float[Tensor, " n"], count: int) -> Int[Tensor, " count"]:
     # all values would take longer
     places = torch.nonzero(values >= torch.topk(values, count).values[-1])[:, 0]
     return places[torch.sort(values[places], descending=True, stable=True).indices[:count]]
+
+
+def best_cells(tiles: Iterable[tuple[slice, Tensor]], n: int) -> list[Scored]:
+    """The `n` highest cells over tiles of rows, best first; of equals the first."""
+    best: list[Scored] = []
+    for rows, tile in tiles:
+        if len(best) == n and float(tile.max()) <= best[-1][1]:
+            continue
+        places = highest(tile.flatten(), n)
+        cells = torch.stack(torch.unravel_index(places, tile.shape), dim=1)
+        cells[:, 0] += rows.start
+        best += zip(map(tuple, cells.tolist()), tile.flatten()[places].tolist(), strict=True)
+        best = sorted(best, key=lambda scored: (-scored[1], scored[0]))[:n]
+    return best

@@ -6,7 +6,7 @@ every question to a joint has one way down, whatever it was made of.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -16,13 +16,17 @@ from torch import Tensor
 
 from unmask.errors import NumericsError, SupportError
 from unmask.lazy import computed_once
-from unmask.logspace import draw, highest, log_sum_exp_by_column, log_zeros, row_blocks
+from unmask.logspace import (
+    Scored,
+    best_cells,
+    draw,
+    log_sum_exp_by_column,
+    log_zeros,
+    row_blocks,
+)
 from unmask.printable import readable_bytes
 
 Scores = Callable[[slice], Tensor]
-Cell = tuple[int, ...]
-# a cell and its unnormalised log-probability
-Scored = tuple[Cell, float]
 
 
 class Engine:
@@ -170,21 +174,3 @@ class Engine:
 
     def _blocks(self) -> list[slice]:
         return row_blocks(self.shape[0], math.prod(self.shape[1:]))
-
-
-def best_cells(tiles: Iterable[tuple[slice, Tensor]], n: int) -> list[Scored]:
-    """The `n` highest cells over tiles of rows: (index along every axis, score), best first."""
-    best: list[tuple[float, tuple[int, ...]]] = []
-    for rows, tile in tiles:
-        floor = best[-1][0] if len(best) == n else -math.inf
-        if len(best) == n and float(tile.max()) <= floor:
-            continue
-        for place in highest(tile.reshape(-1), n).tolist():
-            score = float(tile.reshape(-1)[place])
-            if len(best) == n and score <= floor:
-                break
-            first, *others = map(int, np.unravel_index(place, tile.shape))
-            best.append((score, (rows.start + first, *others)))
-        # on equal scores the lower index comes first, so the ranking is the same on every machine
-        best = sorted(best, key=lambda scored: (-scored[0], scored[1]))[:n]
-    return [(cell, score) for score, cell in best]

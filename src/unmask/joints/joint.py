@@ -16,9 +16,10 @@ from torch import Tensor
 from unmask.arguments import whole_number
 from unmask.errors import NumericsError, SupportError
 from unmask.joints.agreement import UNITS, Agreement
-from unmask.joints.engine import Engine, Scored, Scores
+from unmask.joints.engine import Engine, Scores
 from unmask.joints.fill import Fill
 from unmask.joints.sketched import Estimated, Sketched, spread
+from unmask.logspace import Scored
 from unmask.printable import columns, printable, quoted
 from unmask.results import ModelResult, data_frame
 from unmask.text.support import Support, Token, place_at_blank

@@ -18,10 +18,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.errors import SupportError
-from unmask.joints.engine import Engine, Scored, best_cells
+from unmask.joints.engine import Engine
 from unmask.joints.forms import Sum
 from unmask.lazy import computed_once
-from unmask.logspace import draw, highest, row_blocks
+from unmask.logspace import Scored, best_cells, draw, highest, row_blocks
 from unmask.model.row_reader import UseDistributions
 from unmask.tables.beams import search
 from unmask.tables.blank_reader import BlankReader, distinct, with_filled

@@ -15,9 +15,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.joints.agreement import Agreement
-from unmask.joints.engine import Engine, Scored, best_cells
+from unmask.joints.engine import Engine
 from unmask.joints.forms import Form, Product
 from unmask.lazy import computed_once
+from unmask.logspace import Scored, best_cells
 from unmask.tables.law import Factors
 from unmask.tables.sampled import Entropies, Numbers, Sampled, Vectors
 from unmask.tables.sketch import NO_PROBES, Probes, SketchedPair
@@ -138,7 +139,7 @@ class Estimated(Engine):
     def best(self, n: int) -> list[Scored]:
         """The likeliest fills; a sketch is small."""
         every = slice(0, self.shape[0])
-        return best_cells([(every, self.log_rows(every).add_(self.log_normalizer))], n)
+        return best_cells([(every, self.log_rows(every) + self.log_normalizer)], n)
 
     def sample(self, n: int, generator: torch.Generator | None) -> list[Scored]:
         """Independent draws of tokens that ran, in which a rare token represents others."""

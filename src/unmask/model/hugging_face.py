@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import linear
 
 from unmask.errors import ClozeError, ModelError, NumericsError
 from unmask.model.inside import Inside
@@ -150,7 +151,8 @@ class HuggingFaceMaskedLM:
             self._require_repeatable(row, whole)
         # readers of these numbers raise where they are not finite
         elif bool(torch.isfinite(logits).all()):
-            rebuilt = embedding.logits(self._run(row, at)[0].float())
+            readouts = self._run(row, at)[0].float()
+            rebuilt = linear(readouts, embedding.weight, embedding.bias)
             error, tolerated = largest_difference(rebuilt, logits)
             if not error <= tolerated:
                 self._require_repeatable(row, whole)
@@ -274,7 +276,8 @@ class HuggingFaceMaskedLM:
         biases = [bias, *others, *([] if bias is None else [None])]
         # the nearest, not the first within the limit: a small bias would be dropped unnoticed
         layers = [FollowedLayer(weight, bias) for bias in biases]
-        rebuilt = (layer.embedding.logits(readouts) for layer in layers)
+        numbers = (layer.embedding for layer in layers)
+        rebuilt = (linear(readouts, each.weight, each.bias) for each in numbers)
         errors = [largest_difference(values, logits) for values in rebuilt]
         nearest = min(range(len(layers)), key=lambda number: errors[number][0])
         error, tolerated = errors[nearest]

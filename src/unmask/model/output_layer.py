@@ -38,11 +38,6 @@ class OutputEmbedding:
     weight: Float[Tensor, "vocabulary width"]
     bias: Float[Tensor, " vocabulary"] | None
 
-    def logits(self, readouts: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows vocabulary"]:
-        """Logits over the whole vocabulary."""
-        logits = readouts @ self.weight.T
-        return logits if self.bias is None else logits + self.bias
-
 
 class FollowedLayer:
     """An output embedding, and whether it still is what the model's parameters hold."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn.functional import linear
 
 from unmask.errors import ModelError, UnmaskError
 from unmask.model.checkpoint import Checkpoint
@@ -246,7 +247,9 @@ def _reject_other_kinds(masked_lm: HuggingFaceMaskedLM) -> None:
     if right < _NO_EFFECT * left:
         raise ModelError(f"{name} is {_CAUSAL}")
     layer = masked_lm.output_embedding
-    logits = readouts[3:] if layer is None else layer.logits(readouts[3:])
+    logits = readouts[3:]
+    if layer is not None:
+        logits = linear(logits, layer.weight, layer.bias)
     log_probs = torch.log_softmax(logits, dim=-1)
     # where each token of a text is likeliest, of all positions that were read
     tokens = texts.to(logits.device)[:, None].expand(-1, log_probs.shape[1], -1)

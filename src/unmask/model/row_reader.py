@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import linear
 
 from unmask.errors import MemoryLimitError, ModelError, NumericsError
 from unmask.logspace import row_blocks
@@ -286,10 +287,9 @@ class Outcomes:
         """Logits of consecutive tokens, where float64 exists."""
         if self.weight is None:
             logits = readouts[:, columns if self.ids is None else self.ids[columns]]
-        elif self.bias is None:
-            logits = readouts @ self.weight[columns].T
         else:
-            logits = torch.addmm(self.bias[columns], readouts, self.weight[columns].T)
+            bias = None if self.bias is None else self.bias[columns]
+            logits = linear(readouts, self.weight[columns], bias)
         return logits.to(for_float64(logits.device))
 
     def log_probs(self, readouts: Float[Tensor, "rows width"]) -> Float[Tensor, "rows size"]:

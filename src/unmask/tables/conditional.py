@@ -38,10 +38,6 @@ class DenseLogits:
         """Some rows, over all columns or some."""
         return self.values[rows, columns]
 
-    def dense(self) -> "DenseLogits":
-        """Themselves."""
-        return self
-
 
 @dataclass(frozen=True, eq=False)
 class FactoredLogits:

@@ -16,7 +16,7 @@ from unmask.errors import MemoryLimitError, UnmaskError
 from unmask.lazy import computed_once
 from unmask.logspace import row_blocks
 from unmask.model.devices import for_float64
-from unmask.model.output_layer import OutputEmbedding
+from unmask.model.row_reader import Outcomes
 from unmask.printable import quoted, readable_bytes
 from unmask.settings import DEFAULT_MEMORY_LIMIT, Settings
 from unmask.tables.blank_reader import BlankReader
@@ -191,9 +191,10 @@ class PairTables(Tables):
 
     def _elicit(self, outcome: int, source: BlankReader) -> ConditionalTable:
         """One blank read under every token of the other."""
-        contexts, embedding = self.supports[1 - outcome].ids, source.model.output_embedding
-        device, outcomes, width = for_float64(source.model.device), None, None
-        if embedding is None:
+        contexts = self.supports[1 - outcome].ids
+        outcomes = Outcomes.of(source.model, self.supports[outcome])
+        device, width = for_float64(source.model.device), None
+        if outcomes.weight is None:
             if (needed := 8 * math.prod(self.shape)) > self.memory_limit:
                 raise MemoryLimitError(
                     f"this model's tables must be kept dense, {readable_bytes(needed)}, "
@@ -202,14 +203,13 @@ class PairTables(Tables):
                 )
             values = torch.empty(self.shape, device=device)
             by_context = values.T if outcome == 0 else values
-            outcomes = self.supports[outcome].ids.to(source.model.device)
         else:
-            width = embedding.weight.shape[1]
+            width = outcomes.weight.shape[1]
             by_context = torch.empty(len(contexts), width, device=device)
 
         def keep(batch: slice, readouts: Tensor) -> None:
             read = readouts[:, 0]
-            by_context[batch] = read if outcomes is None else read[:, outcomes]
+            by_context[batch] = read if outcomes.ids is None else read[:, outcomes.ids]
 
         # half the memory of what the model reads: as many rows as there are tokens
         ids, positions = source.cloze.ids, source.cloze.positions
@@ -219,16 +219,20 @@ class PairTables(Tables):
         self._read_contexts = True
         what = f"blank {outcome} given blank {1 - outcome}"
         source.reader.each_batch(rows, [positions[outcome]], keep, what=what)
+        self._storage = choose_storage(self.shape, width=width, settings=self.settings)
         logits: Logits
-        if embedding is None:
+        if outcomes.weight is None:
             logits = DenseLogits(values)
         else:
-            support = self.supports[outcome]
-            ids_read = None if support.is_whole(source.model.vocabulary_size) else support.ids
-            logits = _factored(outcome, by_context, embedding, ids_read)
-        self._storage = choose_storage(self.shape, width=width, settings=self.settings)
-        stored = logits.dense() if self._storage.dense else logits
-        return ConditionalTable.from_logits(stored, given="b" if outcome == 0 else "a")
+            weight = outcomes.weight.to(device)
+            bias = None if outcomes.bias is None else outcomes.bias.to(device)
+            if outcome == 0:
+                logits = FactoredLogits(weight, by_context, bias_a=bias)
+            else:
+                logits = FactoredLogits(by_context, weight, bias_b=bias)
+            if self._storage.dense:
+                logits = logits.dense()
+        return ConditionalTable.from_logits(logits, given="b" if outcome == 0 else "a")
 
     def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
         """log q(a | b) for some b, one row each; as many forward passes without the table."""
@@ -302,21 +306,6 @@ class PairTables(Tables):
         if masked is not None:
             facts["captured_mass"] = list(masked.captured)
         return facts
-
-
-def _factored(
-    outcome: int, readouts: Tensor, layer: OutputEmbedding, ids: Tensor | None
-) -> FactoredLogits:
-    """Readouts by context, and the weights of the outcomes with these ids; None is all of them."""
-    weight, bias = layer.weight, layer.bias
-    if ids is not None:
-        ids = ids.to(weight.device)
-        weight, bias = weight[ids], None if bias is None else bias[ids]
-    weight = weight.to(readouts.device)
-    bias = None if bias is None else bias.to(readouts.device)
-    if outcome == 0:
-        return FactoredLogits(weight, readouts, bias_a=bias)
-    return FactoredLogits(readouts, weight, bias_b=bias)
 
 
 def _laid(vector: Float[Tensor, " size"], axis: int) -> Float[Tensor, "_ _"]:

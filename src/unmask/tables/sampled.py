@@ -12,6 +12,7 @@ axis are the weightings, the sample's own first, and none is computed one by one
 Knows nothing of models, constructions or joints.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmask.lazy import computed_once
+from unmask.logspace import row_blocks
 
 # densities of contexts of some weightings, by their numbers, to those of outcomes
 Step = Callable[[Tensor, Tensor], Tensor]
@@ -48,8 +50,8 @@ _LEAST = 1e-280
 _NO_WEIGHT = -60.0
 # the weighting of the sample itself
 SAMPLE = slice(0, 1)
-# tokens of the vocabulary that are read at once, and cells of all weightings
-_BLOCK, _CELLS = 1024, 2**20
+# tokens of the vocabulary that are read at once
+_BLOCK = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +121,6 @@ class Sampled:
             )
         ]
         self.densities, self.residuals = self._solved()
-
-    def chunks(self) -> list[slice]:
-        """Weightings whose pairs of contexts are held at once."""
-        size = max(1, _CELLS // self.given[0].numel())
-        count = len(self._signs)
-        return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
     # -- the stationary law
 
@@ -214,7 +210,9 @@ class Sampled:
     @computed_once
     def incompatibilities(self) -> Numbers:
         """J in bits, under every weighting."""
-        return torch.cat([self.incompatibility(chunk) for chunk in self.chunks()])
+        # weightings whose pairs of contexts are held at once
+        chunks = row_blocks(len(self._signs), self.given[0].numel())
+        return torch.cat([self.incompatibility(chunk) for chunk in chunks])
 
     def incompatibility(self, some: slice = SAMPLE) -> Numbers:
         """J in bits, from rows: each is summed over the head, and its tail is scaled to its mass.
@@ -233,7 +231,8 @@ class Sampled:
         forth = self.densities[blank][weightings][:, :, None] * self.given[blank]
         back = self.densities[other][weightings][:, None] * self.given[other].T
         share = forth / (forth + back).clamp(min=_LEAST)
-        bits = 1.0 + (_x_log_x(share) + _x_log_x(1.0 - share)) / torch.log(torch.tensor(2.0))
+        nats = torch.special.entr(share) + torch.special.entr(1.0 - share)
+        bits: Tensor = 1.0 - nats / math.log(2)
         head, tail = self.sides[other].certain, self.sides[other].tail
         sums = (self.given[blank][:, head] * bits[:, :, head]).sum(dim=2)
         weighted = self.given[blank][:, tail] * self._weights[other][weightings][:, None, tail]
@@ -391,8 +390,3 @@ def _leading(matrices: Matrices) -> tuple[Numbers, Vectors]:
 
 def _normalised(laws: Vectors) -> Vectors:
     return (laws / laws.sum(dim=1, keepdim=True)).clamp(min=_LEAST)
-
-
-def _x_log_x(x: Tensor) -> Tensor:
-    product: Tensor = torch.special.xlogy(x, x)
-    return product

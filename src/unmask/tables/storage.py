@@ -22,22 +22,11 @@ _LOGITS = 8
 
 @dataclass(frozen=True)
 class Storage:
-    """True or false for cell by cell and for a copy of both for iterations, and the reason."""
+    """True for cell by cell, bytes per cell of the copy of both for iterations, and the reason."""
 
     dense: bool
-    copied: bool
+    copy_bytes: int
     why: str
-    copy_dtype: torch.dtype
-
-    @property
-    def name(self) -> str:
-        """In a word."""
-        return "dense" if self.dense else "streamed"
-
-    @property
-    def copy_bytes(self) -> int:
-        """Bytes per cell of the copy of both tables that iterations read; zero without one."""
-        return 2 * self.copy_dtype.itemsize if self.copied else 0
 
 
 def copy_dtype(shape: Sequence[int], settings: Settings) -> torch.dtype:
@@ -57,19 +46,19 @@ def choose_storage(shape: Sequence[int], *, width: int | None, settings: Setting
     dtype = copy_dtype(shape, settings)
     copy = 2 * dtype.itemsize
     whole, limit = _LOGITS + copy, readable_bytes(memory_limit)
-    copied, fits = copy * cells <= memory_limit, whole * cells <= memory_limit
+    fits, copied = whole * cells <= memory_limit, copy if copy * cells <= memory_limit else 0
     if width is None:
         why = "this model has no smaller readout that its logits could be computed from"
-        return Storage(True, fits, why, dtype)
+        return Storage(True, copy if fits else 0, why)
     if 2 * width / _FLOP_PER_SECOND <= _LOGITS / 2 / _BYTES_PER_SECOND:
         why = f"a cell is computed from {width} numbers sooner than it is read"
-        return Storage(False, copied, why, dtype)
+        return Storage(False, copied, why)
     needed = readable_bytes(whole * cells)
     if fits:
         why = f"{whole} bytes per cell are {needed}, within the memory limit of {limit}"
-        return Storage(True, True, why, dtype)
+        return Storage(True, copy, why)
     why = f"dense they would take {needed}, above the memory limit of {limit}"
     if copied:
         kind = str(dtype).removeprefix("torch.")
         why += f"; a {kind} copy for iterations, {readable_bytes(copy * cells)}, fits"
-    return Storage(False, copied, why, dtype)
+    return Storage(False, copied, why)
