@@ -17,7 +17,6 @@ from sphinx.util.typing import ExtensionMetadata, stringify_annotation
 ALIASES = {
     "Axes": "unmask.queries.joint_model",
     "Proposed": "unmask.queries.joint_model",
-    "CandidatesByBlank": "unmask.text.candidates",
     "Candidates": "unmask.text.candidates",
     "Targets": "unmask.queries.word_targets",
     "PiecePrior": "unmask.queries.word_targets",

@@ -1,15 +1,19 @@
 """Which tokens a blank ranges over, and how a token is named without guessing."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from tiny_tokenizers import PIECES, SPECIAL, byte_level, without_offsets, word_piece
 
 from unmask import Support
 from unmask.errors import SupportError
-from unmask.text.candidates import choose, choose_each, whole_vocabulary
+from unmask.tables.proposals import placeholder_axes
+from unmask.text.candidates import choose, whole_vocabulary
 
 NAMES = "'vocabulary', 'tokens', 'no-special', 'amino-acids', 'nucleotides', 'rna' or 'digits'"
 SPECIAL_IDS = frozenset(range(len(SPECIAL)))
+MODEL = SimpleNamespace(special_ids=SPECIAL_IDS)
 
 
 @pytest.fixture(scope="module")
@@ -183,22 +187,22 @@ def test_a_support_made_for_another_model(whole, outside):
 
 
 def test_supports_by_blank(whole):
-    supports = choose_each(["cat", "dog"], 3, whole, SPECIAL_IDS)
+    supports = placeholder_axes(MODEL, whole, ["cat", "dog"], 3)
     assert [list(axis.names) for axis in supports] == [["cat", "dog"]] * 3
-    first, second = choose_each({1: ["cat", "dog"]}, 2, whole, SPECIAL_IDS)
+    first, second = placeholder_axes(MODEL, whole, {1: ["cat", "dog"]}, 2)
     assert first is whole
     assert list(second.names) == ["cat", "dog"]
-    first, second = choose_each({1: "no-special", 0: [20]}, 2, whole, SPECIAL_IDS)
+    first, second = placeholder_axes(MODEL, whole, {1: "no-special", 0: [20]}, 2)
     assert (len(first), len(second)) == (1, len(PIECES) - len(SPECIAL))
 
 
 @pytest.mark.parametrize("axis", [2, -1, "0", None, "a\nb"])
 def test_supports_for_a_blank_that_is_not_there(whole, axis):
-    said = refusal(choose_each, {axis: ["cat"]}, 2, whole, SPECIAL_IDS)
+    said = refusal(placeholder_axes, MODEL, whole, {axis: ["cat"]}, 2)
     assert said.startswith("support names blank ")
     assert said.endswith("; this text has blanks 0 to 1")
 
 
 def test_the_support_of_each_blank_is_checked(whole):
-    assert "'zebra'" in refusal(choose_each, {0: ["zebra"]}, 2, whole, SPECIAL_IDS)
-    assert "{0: " in refusal(choose_each, {0: {0: ["cat"]}}, 2, whole, SPECIAL_IDS)
+    assert "'zebra'" in refusal(placeholder_axes, MODEL, whole, {0: ["zebra"]}, 2)
+    assert "{0: " in refusal(placeholder_axes, MODEL, whole, {0: {0: ["cat"]}}, 2)

@@ -7,12 +7,13 @@ from unmask.arguments import whole_number
 from unmask.errors import SupportError
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
+from unmask.names import SUPPORTS
 from unmask.printable import quoted
 from unmask.settings import Settings, Sketch
 from unmask.tables.beams import grown
 from unmask.tables.blank_reader import BlankReader
 from unmask.tables.sizes import AFFORDABLE_ROWS
-from unmask.text.candidates import check_blanks, choose, choose_each
+from unmask.text.candidates import check_blanks, choose
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
@@ -72,15 +73,18 @@ def sizes_of(spec: object, blanks: int, vocabulary_size: int) -> dict[int, int]:
         specs: dict[int, object] = {int(blank): of_blank for blank, of_blank in spec.items()}
     else:
         specs = dict.fromkeys(range(blanks), spec)
-    sizes = {blank: whole_number(of_blank) for blank, of_blank in specs.items()}
-    candidates = {blank: size for blank, size in sizes.items() if size is not None}
-    for blank, size in candidates.items():
+    sizes = {
+        blank: size
+        for blank, of_blank in specs.items()
+        if (size := whole_number(of_blank)) is not None
+    }
+    for blank, size in sizes.items():
         if not 1 <= size <= vocabulary_size:
             raise SupportError(
                 f"support asks for {quoted(size)} candidates of blank {quoted(blank)}; "
                 f"this model has 1 to {vocabulary_size}"
             )
-    return candidates
+    return sizes
 
 
 def choose_axes(
@@ -117,7 +121,9 @@ def _given(
 ) -> tuple[dict[int, int], tuple[Support, ...]]:
     """The numbers of candidates to be grown, by blank, and the tokens that others were given."""
     sizes = {} if isinstance(spec, Sketch) else sizes_of(spec, blanks, len(whole))
-    candidates = "tokens" if sizes or isinstance(spec, Sketch) or is_auto(spec) else spec
     if isinstance(spec, Mapping):
-        candidates = {blank: of_blank for blank, of_blank in spec.items() if blank not in sizes}
-    return sizes, choose_each(candidates, blanks, whole, model.special_ids)
+        # a blank that is not named has the whole vocabulary
+        each = ["tokens" if t in sizes else spec.get(t, SUPPORTS[0]) for t in range(blanks)]
+        return sizes, tuple(choose(axis, whole, model.special_ids) for axis in each)
+    candidates = "tokens" if sizes or isinstance(spec, Sketch) or is_auto(spec) else spec
+    return sizes, (choose(candidates, whole, model.special_ids),) * blanks

@@ -16,7 +16,6 @@ from unmask.text.cloze import Tokenizer
 from unmask.text.support import SPACE_MARKERS, Support, Token
 
 Candidates = str | Support | Sequence[Token] | NDArray[np.integer[Any]] | Tensor
-CandidatesByBlank = Candidates | Mapping[int, Candidates]
 
 _NAMED = [quoted(name) for name in SUPPORTS]
 _USAGE = f"{', '.join(_NAMED[:-1])} or {_NAMED[-1]}, or a list of tokens"
@@ -62,16 +61,6 @@ def choose(candidates: object, whole: Support, special_ids: Set[int]) -> Support
             f"{quoted(by_blank, limit=100)}"
         )
     return whole.part([whole.index(token) for token in candidates])
-
-
-def choose_each(
-    spec: object, blanks: int, whole: Support, special_ids: Set[int]
-) -> tuple[Support, ...]:
-    """The tokens of every blank, from `CandidatesByBlank`: the same for all, or by blank."""
-    if not isinstance(spec, Mapping):
-        return (choose(spec, whole, special_ids),) * blanks
-    check_blanks(spec, blanks)
-    return tuple(choose(spec.get(axis, SUPPORTS[0]), whole, special_ids) for axis in range(blanks))
 
 
 def check_blanks(spec: Mapping[Any, object], blanks: int, what: str = "support names") -> None:
