@@ -7,7 +7,6 @@ input alike. The time of a run is measured, on rows from all over what is left o
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from unmask.errors import UnmaskError
@@ -93,7 +92,7 @@ def estimate(worker: Worker, left: Sequence[Unit], rows: int | None, *, is_dry: 
     tokens = max(2, round(sum(work.passes * work.tokens for _, work in sample) / total))
     size = min(_ROWS_TIMED, rows_per_batch(lm.model, tokens, kind.settings))
     cloze = Cloze("", (lm.model.mask_id,) * tokens, (tokens // 2,))
-    of_pass = seconds_per_row(lm.model, cloze, replace(kind.settings, batch_size=size))
+    of_pass = seconds_per_row(lm.model, cloze, size)
     seconds = passes * of_pass + kind.row_seconds
     if kind.runs_alone and seconds < _LONGEST_ROW and seconds * count > LONG_SECONDS:
         most, began = min(_MOST_SECONDS, _TIMED_PART * seconds * count), time.perf_counter()

@@ -79,7 +79,7 @@ def predicted(
     shape, layer = tuple(map(len, axes)), model.output_embedding
     whole = all(axis.is_whole(model.vocabulary_size) for axis in axes)
     rows = forward_passes(methods, shape, whole_vocabulary=whole)
-    parts = all_needs(methods, shape) if len(shape) > 1 else Needs(masked=True)
+    parts = all_needs(methods, shape)
     width = None if layer is None else layer.weight.shape[1]
     storage = choose_storage(shape, width=width, settings=settings)
     cost = Cost(rows, length, table_bytes(parts, shape, width, storage), passes_to_rank=rows)
@@ -94,6 +94,8 @@ def predicted(
 
 def all_needs(methods: Options, shape: tuple[int, ...]) -> Needs:
     """The parts of the tables that constructions, each with its options, read together."""
+    if len(shape) == 1:
+        return Needs(masked=True)
     return together(construction(name).needs(shape, options) for name, options in methods.items())
 
 
@@ -104,8 +106,6 @@ def forward_passes(
 
     Over less than the whole vocabulary, the mass that the supports capture is read as well.
     """
-    if len(shape) == 1:
-        return 1
     parts = all_needs(methods, shape)
     return replace(parts, masked=parts.masked or not whole_vocabulary).rows(shape)
 
@@ -126,19 +126,17 @@ def measured(
     if (whole_number(examples) or 0) < 1:
         raise UnmaskError(f"examples is a number of texts from 1, not {quoted(examples)}")
     rows = cost.forward_passes * examples
-    batch = rows_per_batch(model, len(cloze), settings)
-    # no larger than the work itself; otherwise unchanged, so that a measured batch size is reused
-    run_settings = settings if batch <= rows else replace(settings, batch_size=rows)
-    start, timed = time.perf_counter(), [seconds_per_row(model, cloze, run_settings)]
+    # no larger than the work itself
+    batch = min(rows, _ROWS_TIMED, rows_per_batch(model, len(cloze), settings))
+    start, timed = time.perf_counter(), [seconds_per_row(model, cloze, batch)]
     patience = min(_PATIENCE, _PART * rows * timed[0])
     while len(timed) < _BATCHES and time.perf_counter() - start < patience:
-        timed.append(seconds_per_row(model, cloze, run_settings))
+        timed.append(seconds_per_row(model, cloze, batch))
     return replace(cost, seconds=cost.forward_passes * statistics.median(timed))
 
 
-def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings) -> float:
-    """The seconds that a row of elicitation takes, by one batch after a warm-up."""
-    rows = min(rows_per_batch(model, len(cloze), settings), _ROWS_TIMED)
+def seconds_per_row(model: MaskedLM, cloze: Cloze, rows: int) -> float:
+    """The seconds that a row of elicitation takes, by one batch of so many after a warm-up."""
     ids = torch.tensor([cloze.ids], device=model.device).repeat(rows, 1)
     _seconds(model, ids[:_ROWS_TO_WARM_UP], cloze.positions[0])
     return _seconds(model, ids, cloze.positions[0]) / rows
