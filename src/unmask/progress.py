@@ -36,9 +36,7 @@ Shown: TypeAlias = bool | Callable[[Progress], object] | None
 _DELAY = 1.0
 
 
-def bar(
-    what: str, *, unit: str, total: int | None = None, shown: Shown, delay: float = _DELAY
-) -> "Bar":
+def bar(what: str, *, unit: str, total: int | None = None, shown: Shown) -> "Bar":
     """A counter of a piece of work: `with bar(...) as counted: counted.update(rows)`.
 
     An exception that a caller's function raises ends the work, and reaches the caller.
@@ -48,7 +46,7 @@ def bar(
     on_a_terminal = sys.stderr is not None and sys.stderr.isatty()
     if not (on_a_terminal if shown is None else shown):
         return HiddenBar(total)
-    return DrawnBar(total=total, desc=what, unit=unit, delay=delay, leave=False)
+    return DrawnBar(total=total, desc=what, unit=unit, delay=_DELAY, leave=False)
 
 
 @dataclass(eq=False)

@@ -47,10 +47,9 @@ class Settings:
             )
         if whole_number(limit) is None or limit < 0:
             raise UnmaskError(f"a memory limit is a number of bytes from 0, not {quoted(limit)}")
-        progress = self.progress
-        if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        if not (isinstance(self.progress, bool | None) or callable(self.progress)):
             raise UnmaskError(
-                f"progress is True, False, None or a function, not {quoted(progress)}"
+                f"progress is True, False, None or a function, not {quoted(self.progress)}"
             )
 
     @classmethod
@@ -84,8 +83,7 @@ class Sketch:
 
     def __post_init__(self) -> None:
         """Reject what cannot be aimed at."""
-        value = None if self.precision is None else real_number(self.precision)
-        if self.precision is not None and not (value is not None and 0 < value < float("inf")):
+        if self.precision is not None and not 0 < (real_number(self.precision) or 0) < float("inf"):
             raise SupportError(
                 f"a precision is a number of nats above 0, or None, not {quoted(self.precision)}"
             )

@@ -90,7 +90,7 @@ BAD = [
     ({"text": ONE, "support": [["cat"]]}, "give a dictionary, as support={0: ['cat']}"),
     ({"text": ONE, "support": 3, "targets": ["cat"]}, "support and targets both restrict what"),
     ({"text": ONE, "targets": 3}, "targets is a list of words, or one per blank, not 3"),
-    ({"text": ONE, "targets": [3]}, "3 is neither"),
+    ({"text": ONE, "targets": [3]}, "are a list of words, not 3"),
     ({"text": PAIR, "targets": ["cat", "mat"]}, "such as {0: ['cat'], 1: ['mat']}"),
     ({"text": ONE, "targets": {"1": ["cat"]}}, "targets name blank 1"),
     ({"text": ONE, "targets": ["cat", "\x1b[31m"]}, "\\x1b[31m"),

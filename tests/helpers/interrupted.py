@@ -121,7 +121,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def bars_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bars that appear when they are made, not after a second."""
-    monkeypatch.setitem(progress.bar.__kwdefaults__, "delay", 0.0)
+    monkeypatch.setattr(progress, "_DELAY", 0.0)
 
 
 def interrupt_beside_threads(

@@ -103,12 +103,11 @@ class Engine:
     def entropy(self) -> float:
         """Shannon entropy of the normalised joint, in nats."""
         if self.independent:
-            each = [(log - self.log_normalizer).clamp(min=-1e300) for log in self.log_marginals]
-            return sum(float(-(log.exp() * log).sum()) for log in each)
+            each = [(log - self.log_normalizer).exp() for log in self.log_marginals]
+            return sum(float(torch.special.entr(p).sum()) for p in each)
         total = 0.0
         for rows in self._blocks():
-            log_p = self.scores(rows) - self.log_normalizer
-            total -= float(torch.special.xlogy(log_p.exp(), log_p.exp()).sum())
+            total += float(torch.special.entr(self.log_rows(rows).exp()).sum())
         return total
 
     def best(self, n: int) -> list[Scored]:

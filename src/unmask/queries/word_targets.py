@@ -205,7 +205,9 @@ def _log_priors(
             "piece_prior is 'uniform' or a dictionary from numbers of pieces to their "
             f"probabilities, not {quoted(prior)}"
         )
-    by_width = {whole_number(pieces): real_number(weight) for pieces, weight in prior.items()}
+    by_width = {
+        whole_number(pieces): real_number(weight) or 0.0 for pieces, weight in prior.items()
+    }
     if None in by_width:
         raise SupportError(f"piece_prior has numbers of pieces as keys, not {quoted(dict(prior))}")
     missing = [width for width in widths if width not in by_width]
@@ -214,14 +216,13 @@ def _log_priors(
             f"blank {blank}: piece_prior has no probability for candidates of {listed(missing)} "
             "pieces"
         )
-    weights = [0.0 if weight is None else weight for weight in by_width.values()]
+    weights = by_width.values()
     if not all(0 < weight <= 1 for weight in weights) or sum(weights) > 1 + 1e-9:
         raise SupportError(
             "piece_prior gives each number of pieces a probability above 0, together at most 1, "
             f"not {quoted(dict(prior))}"
         )
-    log_weights = dict(zip(by_width, map(math.log, weights), strict=True))
-    return {width: log_weights[width] for width in widths}
+    return {width: math.log(by_width[width]) for width in widths}
 
 
 def targets_by_blank(targets: object, blanks: int) -> dict[int, list[str]]:
@@ -244,14 +245,6 @@ def targets_by_blank(targets: object, blanks: int) -> dict[int, list[str]]:
             f"targets is one list of words, and the text has {blanks} blanks; give words by blank, "
             f"such as {quoted(dict(enumerate(lists)), limit=100)}"
         )
-    for words in targets:
-        if words is not None and (
-            isinstance(words, str | bytes) or not isinstance(words, Sequence)
-        ):
-            raise SupportError(
-                "targets is a list of words, or a list of words per blank; "
-                f"{quoted(words)} is neither"
-            )
     if len(targets) != blanks:
         raise SupportError(f"targets has {len(targets)} lists; the text has {blanks} blanks")
     return {blank: _words(words) for blank, words in enumerate(targets) if words is not None}
@@ -260,6 +253,6 @@ def targets_by_blank(targets: object, blanks: int) -> dict[int, list[str]]:
 def _words(words: object) -> list[str]:
     if isinstance(words, str):
         return [words]
-    if not isinstance(words, Sequence) or not words:
+    if isinstance(words, bytes) or not isinstance(words, Sequence) or not words:
         raise SupportError(f"the targets of a blank are a list of words, not {quoted(words)}")
     return list(words)

@@ -16,9 +16,6 @@ from statistics import NormalDist
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
-# of the intervals
-_CONFIDENCE = 0.95
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -72,7 +69,7 @@ def wilson(successes: float, trials: int) -> tuple[float, float]:
     """Wilson's (1927) 95% score interval of a proportion."""
     if not 0 <= successes <= trials or trials < 1:
         raise UnmaskError(f"{quoted(successes)} of {quoted(trials)} is not a proportion")
-    z = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
+    z = NormalDist().inv_cdf(0.975)
     share = successes / trials
     middle = share + z**2 / (2 * trials)
     half = z * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))

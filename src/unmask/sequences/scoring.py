@@ -148,10 +148,9 @@ def checked_order(order: object, methods: Sequence[str]) -> str | None:
             )
         return None
     wanted = DEFAULT_ORDER if order is None else order
-    for name in ORDERS:
-        if wanted == name:
-            return name
-    raise MethodError(f"no order {quoted(order)}; orders of unmasking: {', '.join(ORDERS)}")
+    if not isinstance(wanted, str) or wanted not in ORDERS:
+        raise MethodError(f"no order {quoted(order)}; orders of unmasking: {', '.join(ORDERS)}")
+    return wanted
 
 
 def _name_in_pair(number: int) -> str:

@@ -81,12 +81,11 @@ class PairTables(Tables):
                 f"supports of {len(axes[0])} and {len(axes[1])} tokens do not fit tables of "
                 f"{rows} x {columns}"
             )
-        both = (
-            ConditionalTable.from_logits(logits_a_given_b, given="b"),
-            ConditionalTable.from_logits(logits_b_given_a, given="a"),
-        )
         tables = cls(axes, Settings(memory_limit=memory_limit))
-        tables._elicited = dict(enumerate(both))
+        tables._elicited = {
+            0: ConditionalTable.from_logits(logits_a_given_b, given="b"),
+            1: ConditionalTable.from_logits(logits_b_given_a, given="a"),
+        }
         if marginals is not None:
             tables.masked = marginals.normalised_for((rows, columns), logits_a_given_b.device)
         return tables

@@ -19,8 +19,6 @@ from unmask.text.support import Support
 Value = TypeVar("Value")
 
 EVERY_ROW = slice(None)
-# seconds before a bar appears: short runs need none
-_BAR_DELAY = 2.0
 
 
 @runtime_checkable
@@ -70,7 +68,7 @@ class Tables(Protocol):
 
     def bar(self, what: str, passes: int | None = None) -> Bar:
         """A counter of the sweeps of work that reads the tables many times."""
-        return bar(what, unit="pass", total=passes, shown=self.settings.progress, delay=_BAR_DELAY)
+        return bar(what, unit="pass", total=passes, shown=self.settings.progress)
 
     def diagnostics(self) -> dict[str, object]:
         """Facts of how the tables are kept and what they have cost."""

@@ -222,12 +222,12 @@ class DependenceMap(ModelResult):
             )
         rows, groups = self.values.tolist(), list[list[int]]()
         for place, row in enumerate(rows):
-            fitting = (g for g in groups if all(row[other] <= bits for other in g))
-            group = next(fitting, None)
-            if group is None:
-                groups.append([place])
+            for group in groups:
+                if all(row[other] <= bits for other in group):
+                    group.append(place)
+                    break
             else:
-                group.append(place)
+                groups.append([place])
         return [tuple(group) for group in groups]
 
     def tree(self) -> list[Edge]:
