@@ -40,8 +40,8 @@ def test_values_show_their_numbers_their_passes_and_how_far_to_trust_them(
     best = joint.top(1)[0]
     assert texts[:5] == [
         "the [MASK] sat on the [MASK].",
+        "blank 0",
         "blank 1",
-        "blank 2",
         "probability",
         best.tokens[0],
     ]
