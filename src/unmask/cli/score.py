@@ -273,15 +273,14 @@ def _accuracies(kind: "ScoreKind", counts: "Counts") -> str:
     groups, verdicts = kind.groups, {method: list[Verdict]() for method in kind.methods}
     for verdict, pairs in counts["pairs"].items():
         method, text_groups, correct = json.loads(verdict)
-        paradigm = text_groups[0][1] if text_groups else ""
-        for number in range(pairs["count"]):
-            passes = pairs["passes"] if number == 0 else 0
-            verdicts[method].append(Verdict(paradigm, correct, passes, dict(text_groups)))
+        by_kind = dict(text_groups)
+        paradigm = next(iter(by_kind.values()), "")
+        verdicts[method].append(
+            Verdict(paradigm, correct, pairs["passes"], by_kind, pairs["count"])
+        )
     tables = []
-    for place, name in enumerate(groups):
-        by_method = {
-            method: accuracies(ones, name if place else None) for method, ones in verdicts.items()
-        }
+    for name in groups:
+        by_method = {method: accuracies(ones, name) for method, ones in verdicts.items()}
         parts = next(iter(by_method.values()))
         turned = {part: {method: by_method[method][part] for method in by_method} for part in parts}
         tables.append(accuracy_table(turned, name))

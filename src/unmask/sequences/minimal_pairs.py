@@ -8,7 +8,7 @@ paradigms would change. Knows nothing of models and files.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -19,7 +19,7 @@ from unmask.printable import quoted
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result for one pair: 1 if the better text won, 0.5 for a tie, 0 if it lost.
+    """The result for one pair, or `pairs` alike: 1 if the better text won, 0.5 for a tie, 0 if not.
 
     `correct` is None if the pair could not be compared. `groups` are the other groups that it
     counts towards, by the kind of group: field, phenomenon.
@@ -29,6 +29,7 @@ class Verdict:
     correct: float | None
     forward_passes: int = 0
     groups: Mapping[str, str] | None = None
+    pairs: int = 1
 
 
 @dataclass(frozen=True)
@@ -84,20 +85,20 @@ def accuracy(verdicts: Iterable[Verdict]) -> Accuracy:
     every = list(verdicts)
     if not every:
         raise UnmaskError("an accuracy needs at least one pair")
-    by_paradigm: dict[str, list[float]] = defaultdict(list)
+    successes, trials = defaultdict[str, float](float), Counter[str]()
     for verdict in every:
         if verdict.correct is not None:
-            by_paradigm[verdict.paradigm].append(verdict.correct)
-    compared = [value for values in by_paradigm.values() for value in values]
-    value, low, high = _mean_of_paradigms(list(by_paradigm.values()))
+            successes[verdict.paradigm] += verdict.correct * verdict.pairs
+            trials[verdict.paradigm] += verdict.pairs
+    value, low, high = _mean_of_paradigms([(successes[name], trials[name]) for name in trials])
     return Accuracy(
         value=value,
         low=low,
         high=high,
-        pairs=len(every),
-        compared=len(compared),
-        ties=compared.count(0.5),
-        paradigms=len(by_paradigm),
+        pairs=sum(verdict.pairs for verdict in every),
+        compared=trials.total(),
+        ties=sum(verdict.pairs for verdict in every if verdict.correct == 0.5),
+        paradigms=len(trials),
         forward_passes=sum(verdict.forward_passes for verdict in every),
     )
 
@@ -111,14 +112,17 @@ def accuracies(verdicts: Sequence[Verdict], by: str | None = None) -> dict[str, 
     return {name: accuracy(part) for name, part in parts.items()}
 
 
-def _mean_of_paradigms(paradigms: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """MOVER: the distances to Wilson's limits of each paradigm add up in squares."""
+def _mean_of_paradigms(paradigms: Sequence[tuple[float, int]]) -> tuple[float, float, float]:
+    """MOVER: the distances to Wilson's limits of each paradigm add up in squares.
+
+    A paradigm is its successes and its trials.
+    """
     if not paradigms:
         return math.nan, 0.0, 1.0
     value = below = above = 0.0
-    for outcomes in paradigms:
-        share = math.fsum(outcomes) / len(outcomes)
-        low, high = wilson(math.fsum(outcomes), len(outcomes))
+    for successes, trials in paradigms:
+        share = successes / trials
+        low, high = wilson(successes, trials)
         value += share / len(paradigms)
         below += ((share - low) / len(paradigms)) ** 2
         above += ((high - share) / len(paradigms)) ** 2
