@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from unmask.cli import options
 from unmask.cli.command import option
@@ -259,17 +259,14 @@ def run(
     from unmask.jobs.worker import clash
     from unmask.records.files import rows_in_memory
 
-    for read in rows.files:
-        if output.file is not None and os.path.realpath(read.place) == output.file:
-            place = quoted(command.output, limit=150)
-            raise UnmaskError(
-                f"--output {place} is the input too, and would be lost; give another file"
-            )
+    shard, source, place = Shard.parse(command.shard), command.source(), quoted(command.output, 150)
+    if any(os.path.realpath(read.place) == output.file for read in rows.files):
+        raise UnmaskError(
+            f"--output {place} is the input too, and would be lost; give another file"
+        )
     if output.file is not None and os.path.isfile(output.file) and not command.dry_run:
         # told in time: it is whole until then
-        place = quoted(command.output, limit=150)
         command.note(f"{place} exists, and is replaced when all rows are done")
-    shard, source, plain = Shard.parse(command.shard), command.source(), cast(Any, kind)
     # first: whether there is a cluster is known at once, reading a pipe takes time
     with command.joined(source) as workers:
         if output.folder is not None and rows.is_pipe:
@@ -279,7 +276,7 @@ def run(
         size = at_once if rows.is_pipe else None
         job = Job(
             # bars within a unit would be thousands
-            kind=replace(plain, settings=replace(kind.settings, progress=False)),
+            kind=replace(kind, settings=replace(kind.settings, progress=False)),
             input=rows,
             # with a cluster this process only plans, and needs no GPU
             lm=(source if workers is None else replace(source, device="cpu")).load(),

@@ -1,7 +1,7 @@
 """The kind of job that measures masked examples: by every construction, in every metric."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from unmask.constructions import DEFAULT_METHOD, construct
@@ -9,14 +9,14 @@ from unmask.constructions.incompatibility import agreement
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.rows import COLUMNS, SKETCHED_VOCABULARY, LabelledMethod, ResultRow
 from unmask.evaluation.run import KIND
-from unmask.jobs.kinds import QUIET, InputColumns, Kind, Rows, Work
+from unmask.jobs.kinds import InputColumns, Kind, Rows, Work
 from unmask.jobs.model_source import SOFTWARE
 from unmask.jobs.plan import sha256
 from unmask.joints.metrics import pair_errors, pair_metrics
 from unmask.language_model import LanguageModel
 from unmask.model.devices import device_name
 from unmask.queries.sketched import cost_of_sketch, joints_at, needs_sketch
-from unmask.settings import Settings, Sketch
+from unmask.settings import Sketch
 
 # the column of a unit's rows that holds the masked pair
 EXAMPLE = "example"
@@ -40,7 +40,6 @@ class Evaluate(Kind):
     constructions: tuple[LabelledMethod, ...]
     support_size: int | None = None
     sketch: Sketch | None = None
-    settings: Settings = field(default=QUIET)
 
     name, noun, verb = KIND, "example", "measured"
     row_seconds, runs_alone = 0.5, True
@@ -95,8 +94,7 @@ class Evaluate(Kind):
 
     def measure(self, lm: LanguageModel, example: MaskedPair) -> list[ResultRow]:
         """One result row per construction."""
-        support = self.support if isinstance(self.support, str) else list(self.support)
-        whole = lm.tables(example.cloze, support=support, settings=self.settings)
+        whole = lm.tables(example.cloze, support=self.support, settings=self.settings)
         methods, (first, second) = dict(self.constructions), example.cloze.gold or ()
         gold = (first, second)
         if self.sketch is None:

@@ -9,7 +9,7 @@ one per row and method; `without` has, by method, how many rows have none, and a
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.errors import UnmaskError
@@ -48,7 +48,14 @@ class InputColumns(NamedTuple):
     dropped: Sequence[str] = ()
 
 
-class Kind:
+@dataclass(frozen=True, kw_only=True)
+class KindOptions:
+    """The options of every kind: how the model is run; half tables alone change numbers."""
+
+    settings: Settings = field(default=QUIET, compare=False)
+
+
+class Kind(KindOptions):
     """Maps each input row to result rows: a dataclass whose fields are options.
 
     A kind declares `output_columns`, with the names of their Arrow types, or `json` for any value,
@@ -70,15 +77,13 @@ class Kind:
     model_name: str = ""
     prefix: str = ""
     without_text: bool = False
-    # how the model is run; of these, half tables alone change numbers
-    settings: Settings = QUIET
     input_columns: InputColumns = InputColumns()
     output_columns: Mapping[str, str]
 
     def options(self) -> dict[str, Any]:
         """All values that decide its rows, as JSON: a part of the plan."""
-        values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
-        values.pop("settings", None)
+        values: dict[str, Any] = asdict(self)
+        del values["settings"]
         if self.settings.half_tables:
             values["half_tables"] = True
         plain: dict[str, Any] = json.loads(json.dumps(values, default=str))

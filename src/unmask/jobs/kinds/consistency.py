@@ -1,10 +1,10 @@
 """`consistency`: how far a model contradicts itself on every text, by blanks and by orders."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from unmask.jobs.kinds import QUIET, InputColumns, Kind, Reason, Row, Rows, Work
+from unmask.jobs.kinds import InputColumns, Kind, Reason, Row, Rows, Work
 from unmask.language_model import LanguageModel
 from unmask.sequences.consistency.measuring import (
     ADJACENT,
@@ -16,7 +16,6 @@ from unmask.sequences.consistency.measuring import (
     measured,
     read_texts,
 )
-from unmask.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +29,6 @@ class ConsistencyKind(ConsistencyOptions, Kind):
     corpus: str = ""
     limit: int | None = None
     without_text: bool = False
-    settings: Settings = field(default=QUIET, compare=False)
 
     name, verb = "consistency", "measured"
     row_seconds, runs_alone = 0.2, True

@@ -1,12 +1,11 @@
 """`decode`: one fill of every text, its blanks filled step by step."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from unmask.jobs.kinds import QUIET, InputColumns, Kind, Row, Rows, Work
+from unmask.jobs.kinds import InputColumns, Kind, Row, Rows, Work
 from unmask.language_model import LanguageModel
-from unmask.settings import Settings
 from unmask.text.cloze import Cloze
 from unmask.text.pieces import one_blank_for_each
 from unmask.text.typed import field_value
@@ -35,7 +34,6 @@ class DecodeKind(Kind):
     draw: bool = False
     seed: int = 0
     support: Any = "auto"
-    settings: Settings = field(default=QUIET, compare=False)
 
     name, verb = "decode", "filled"
     input_columns = InputColumns(optional=("blanks",), dropped=("blanks",))

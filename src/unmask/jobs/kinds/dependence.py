@@ -1,11 +1,11 @@
 """`dependence`: how strongly every two places of every text depend on each other."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from unmask.errors import UnmaskError
-from unmask.jobs.kinds import QUIET, Kind, Row, Rows, Work
+from unmask.jobs.kinds import Kind, Row, Rows, Work
 from unmask.language_model import LanguageModel
 from unmask.queries.decode.head import required
 from unmask.queries.dependence.dependence_map import DependenceMap
@@ -18,7 +18,6 @@ from unmask.queries.dependence.question import (
     check_support,
     read_question,
 )
-from unmask.settings import Settings
 from unmask.text.support import Support
 
 
@@ -35,7 +34,6 @@ class DependenceKind(Kind):
     tree: bool = False
     places: tuple[Any, ...] | None = None
     model_name: str = ""
-    settings: Settings = field(default=QUIET, compare=False)
 
     name, verb = "dependence", "mapped"
 
@@ -56,9 +54,8 @@ class DependenceKind(Kind):
 
     def item(self, lm: LanguageModel, row: Row) -> MapQuestion:
         """A text with its places; one that cannot be mapped raises."""
-        places = None if self.places is None else list(self.places)
-        support = self.support if isinstance(self.support, str) else list(self.support)
-        question = read_question(lm, row["text"] or "", places=places, support=support)
+        text = row["text"] or ""
+        question = read_question(lm, text, places=self.places, support=self.support)
         options = self._options(lm)
         options.check(question)
         check_memory(question, options, self.settings)
@@ -66,9 +63,8 @@ class DependenceKind(Kind):
 
     def _options(self, lm: LanguageModel) -> MapOptions:
         by_head = required(lm.head, lm.name).measure if self.measure == "head" else None
-        support = lm.support(self.support if isinstance(self.support, str) else list(self.support))
         sampling = self.samples, self.window, self.seed
-        return MapOptions(self.measure, support, *sampling, by_head, lm.name)
+        return MapOptions(self.measure, lm.support(self.support), *sampling, by_head, lm.name)
 
     def run(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> list[Rows]:
         """One row per pair of places; of a text without a tree one, with the reason."""

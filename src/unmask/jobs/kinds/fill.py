@@ -6,11 +6,10 @@ from typing import Any
 
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import SupportError, UnmaskError
-from unmask.jobs.kinds import QUIET, InputColumns, Kind, Row, Rows, Work
+from unmask.jobs.kinds import InputColumns, Kind, Row, Rows, Work
 from unmask.language_model import LanguageModel
 from unmask.queries.fill_mask_output import of_tokens
 from unmask.queries.joints import default_method, default_methods
-from unmask.settings import Settings
 from unmask.tables.proposals import resolved
 from unmask.text.cloze import Cloze
 from unmask.text.pieces import one_blank_for_each
@@ -48,7 +47,6 @@ class FillKind(Kind):
     piece_prior: Any = None
     how: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     top: int = 10
-    settings: Settings = field(default=QUIET, compare=False)
 
     name, verb = "fill", "answered"
     row_seconds, runs_alone = 0.1, True

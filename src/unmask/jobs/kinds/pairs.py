@@ -1,15 +1,15 @@
 """`pairs`: two words in the two blanks of every item."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from unmask.constructions import METHOD_WITHOUT_TABLES
-from unmask.jobs.kinds import QUIET, InputColumns, Kind, Reason, Row, Rows, Work
+from unmask.jobs.kinds import InputColumns, Kind, Reason, Row, Rows, Work
 from unmask.language_model import LanguageModel
 from unmask.sequences import word_pairs
 from unmask.sequences.word_pairs import WITHOUT_TABLES, PairScore, WordPair
-from unmask.settings import Settings, Sketch
+from unmask.settings import Sketch
 from unmask.tables.proposals import AUTO
 
 _COUNTS = ("pieces_1", "pieces_2", "unknown_tokens", "forward_passes")
@@ -24,7 +24,6 @@ class PairsKind(Kind):
     support: str | Sketch = AUTO
     model_name: str = ""
     prefix: str = ""
-    settings: Settings = field(default=QUIET, compare=False)
 
     name, noun = "pairs", "item"
 

@@ -2,16 +2,15 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from unmask.jobs.kinds import QUIET, Counts, InputColumns, Kind, Reason, Row, Rows, Work, add
+from unmask.jobs.kinds import Counts, InputColumns, Kind, Reason, Row, Rows, Work, add
 from unmask.language_model import LanguageModel
 from unmask.names import DRAWS, ORDERS_OF_PATHS
 from unmask.sequences import scoring
 from unmask.sequences.outputs import BITS, PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS, result_rows
 from unmask.sequences.texts import TokenisedText, in_context, tokenised_or_reasons
-from unmask.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +36,6 @@ class ScoreKind(Kind):
     without_text: bool = False
     prefix: str = ""
     groups: tuple[str, ...] = ()
-    settings: Settings = field(default=QUIET, compare=False)
 
     name, must_answer = "score", True
 
