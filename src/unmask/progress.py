@@ -61,9 +61,6 @@ class HiddenBar(AbstractContextManager["HiddenBar"]):
         """So much more is done."""
         self.n += n or 0
 
-    def set_postfix_str(self, text: str, refresh: bool = True) -> None:
-        """The text behind the numbers of a drawn bar."""
-
     def __exit__(self, *_: object) -> None:
         pass
 

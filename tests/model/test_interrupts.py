@@ -56,7 +56,6 @@ def test_an_interrupt_at_any_line_of_a_bar_leaves_no_thread_waiting(bars_at_once
     def count() -> None:
         with progress.bar("rows", unit="row", total=2, shown=shown) as counted:
             counted.update(2)
-            counted.set_postfix_str("residual 1e-3")
 
     line, watched = 1, {progress.__file__, tqdm.std.__file__}
     with redirect_stderr(Terminal()) as terminal:

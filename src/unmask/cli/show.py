@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from unmask.joints.agreement import UNITS
@@ -41,15 +41,11 @@ def _table(
     ranked: dict[str, list[list[str]]], blanks: int, numbers: list[str], notes: list[str]
 ) -> str:
     """The fills of every method side by side: one column per blank, then its numbers."""
-    rows = [["rank"]]
-    for name in ranked:
-        rows[0] += [name, *[""] * (blanks - 1), *numbers]
-    for rank in range(max(map(len, ranked.values()))):
-        rows.append([str(rank + 1)])
-        for cells in ranked.values():
-            # a search may find fewer fills than another method ranks
-            rows[-1] += cells[rank] if rank < len(cells) else [""] * (blanks + len(numbers))
-    return "\n".join([columns(rows), *(["", *notes] if notes else [])])
+    head = chain(*([name, *[""] * (blanks - 1), *numbers] for name in ranked))
+    # a search may find fewer fills than another method ranks
+    ranks = zip_longest(*ranked.values(), fillvalue=[""] * (blanks + len(numbers)))
+    rows = [[str(rank), *chain(*cells)] for rank, cells in enumerate(ranks, start=1)]
+    return "\n".join([columns([["rank", *head], *rows]), *(["", *notes] if notes else [])])
 
 
 def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> str:

@@ -98,8 +98,7 @@ class ResultRow:
         """Reject numbers that are not finite: a mean over examples would not be one either."""
         for name in (*METRICS, "incompatibility", *ERRORS.values()):
             value = getattr(self, name)
-            is_sketch = self.pairwise_error is not None
-            may_lack = self.reason or name not in METRICS or (name == "all_kl" and is_sketch)
+            may_lack = self.reason or name not in METRICS or (name == "all_kl" and self.sketched)
             if not (may_lack if value is None else math.isfinite(value)):
                 raise UnmaskError(f"{name} of a result row is a finite number, not {quoted(value)}")
 
@@ -129,8 +128,8 @@ class ResultRow:
         return value
 
 
-_TYPES = {str: "string", float: "double", int: "int64", bool: "bool"}
-_ARROW = {**_TYPES, Positions: "list<int32>", Spans: "list<list<int32>>"}
+_ARROW: dict[Any, str] = {str: "string", float: "double", int: "int64", bool: "bool"}
+_ARROW |= {Positions: "list<int32>", Spans: "list<list<int32>>"}
 # of result rows in files, with the names of their Arrow types
 COLUMNS = {
     name: next(arrow for plain, arrow in _ARROW.items() if hint in (plain, plain | None))

@@ -146,7 +146,7 @@ def merge(folder: Folder, receipts: Mapping[int, Receipt], output: Path, format:
 
     if not receipts:
         raise StoreError(f"{places.shown(folder.place)} has no rows yet")
-    schema, rows, is_first = _schema(folder, receipts), 0, True
+    schema = _schema(folder, receipts)
     tables = (folder.table(*part) for part in receipts.items())
     with explained(output), replacing(output) as unfinished:
         if format == "parquet":
@@ -155,14 +155,12 @@ def merge(folder: Folder, receipts: Mapping[int, Receipt], output: Path, format:
                     facts = _facts(table.schema)
                     columns = [_as_type(table, field, facts) for field in schema]
                     writer.write_table(pa.table(columns, schema=schema))
-                    rows += table.num_rows
-            return rows
-        with unfinished.open("w", encoding="utf-8", newline="") as file:
-            for table in tables:
-                part = [*rows_of(table)]
-                file.write(written(part, schema.names, format, header=is_first))
-                rows, is_first = rows + len(part), False
-    return rows
+        else:
+            with unfinished.open("w", encoding="utf-8", newline="") as file:
+                for number, table in enumerate(tables):
+                    rows = [*rows_of(table)]
+                    file.write(written(rows, schema.names, format, header=number == 0))
+    return sum(receipt["rows"] for receipt in receipts.values())
 
 
 def _schema(folder: Folder, receipts: Mapping[int, Receipt]) -> Any:

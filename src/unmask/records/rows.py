@@ -137,12 +137,15 @@ def _fault(raw: bytes, line: Line) -> str | None:
     return None
 
 
+def _filled(lines: Iterable[Line]) -> Iterator[Line]:
+    """The lines that are not blank, or cannot be read."""
+    return (line for line in lines if line.reason or line.text.strip())
+
+
 def _plain(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Record]:
     other = [name for name in columns if name != TEXT_COLUMN]
-    for line in lines:
+    for line in _filled(lines):
         reason = line.reason
-        if reason is None and not line.text.strip():
-            continue
         if reason is None and other:
             reason = (
                 f"{line.file} is plain text, one text per line, without a column "
@@ -152,9 +155,7 @@ def _plain(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Record]:
 
 
 def _json_lines(lines: Iterable[Line], columns: Sequence[str]) -> Iterator[Record]:
-    for line in lines:
-        if line.reason is None and not line.text.strip():
-            continue
+    for line in _filled(lines):
         row, why = ({}, None) if line.reason else _json_object(line.text)
         yield Record(row, f"{line.where} {why}" if why else line.reason, line)
 
@@ -202,7 +203,11 @@ def _table(lines: Iterable[Line], columns: Sequence[str], *, format: str) -> Ite
     """
     is_named = not columns or not all(name.isdecimal() and name.isascii() for name in columns)
     # without quotes: in corpora a quotation mark is a part of the sentence
-    split = _tsv_cells(lines) if format == "tsv" else _csv_cells(lines, columns, is_named)
+    split = (
+        ((line.text.split("\t"), line, line.reason) for line in _filled(lines))
+        if format == "tsv"
+        else _csv_cells(lines, columns, is_named)
+    )
     names: list[str] | None = None
     wrong: str | None = None
     for cells, line, reason in split:
@@ -227,12 +232,6 @@ def _table(lines: Iterable[Line], columns: Sequence[str], *, format: str) -> Ite
 def _names(first: Sequence[str], is_named: bool) -> list[str]:
     numbers = map(str, range(1, len(first) + 1))
     return list(map(from_data_cell, first) if is_named else numbers)
-
-
-def _tsv_cells(lines: Iterable[Line]) -> Iterator[_Cells]:
-    for line in lines:
-        if line.text.strip() or line.reason:
-            yield line.text.split("\t"), line, line.reason
 
 
 def _csv_cells(lines: Iterable[Line], columns: Sequence[str], is_named: bool) -> Iterator[_Cells]:

@@ -158,13 +158,11 @@ def _draw_lines(
 def _draw_counts(
     strip: Any, bins: Sequence[Summary], places: Mapping[tuple[int, int], int]
 ) -> None:
-    counts: dict[tuple[int, int], list[int]] = {ends: [] for ends in places}
-    for summary in bins:
-        counts[summary.first, summary.last].append(summary.examples)
-    tallest = [max(examples) for examples in counts.values()]
+    counts = [[s.examples for s in bins if (s.first, s.last) == ends] for ends in places]
+    tallest = [max(examples) for examples in counts]
     bars = strip.bar(range(len(places)), tallest, width=0.7, color="#BBBBBB")
     # where some constructions failed they have different counts
-    labels = [between(min(examples), max(examples)) for examples in counts.values()]
+    labels = [between(min(examples), max(examples)) for examples in counts]
     strip.bar_label(bars, labels, fontsize=SMALL, padding=1)
     strip.set_xticks(range(len(places)), [between(*ends) for ends in places], fontsize=SMALL)
     strip.set_xlim(-0.6, len(places) - 0.4)

@@ -94,17 +94,17 @@ def _check_one_sample(runs: Iterable[EvaluationRun]) -> None:
     positions: dict[tuple[Group, str], Positions] = {}
     for run in runs:
         model, corpus = run.plan.model, run.corpus
-        other, digest = models.setdefault(model.name, model), corpora.setdefault(corpus.name, "")
+        other = models.setdefault(model.name, model)
+        digest = corpora.setdefault(corpus.name, corpus.digest)
         for noun, is_same in (
             (f"models {quoted(model.name)}", not any(model_changes(other, model, FUNCTION))),
-            (f"corpora {quoted(corpus.name)}", digest in ("", corpus.digest)),
+            (f"corpora {quoted(corpus.name)}", digest == corpus.digest),
         ):
             if not is_same:
                 raise StoreError(
                     f"two runs name different {noun}; report them apart, or evaluate one under"
                     " another name"
                 )
-        corpora[corpus.name] = corpus.digest
         run_groups = {row.group for row in run.rows}
         for group in sorted(groups & run_groups):
             raise StoreError(
