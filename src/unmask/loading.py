@@ -58,6 +58,7 @@ def load(
         raise ModelError(f"shift is True or False, not {quoted(shift)}")
     if time is not None and not isinstance(time, str):
         raise ModelError(f"time is the name of an argument of the model, not {quoted(time)}")
+    reading: dict[str, Any] = {"mask_id": mask_id, "shift": shift, "time": time}
     if isinstance(model, tuple):
         if len(model) != 2:
             raise ModelError(f"a pair (model, tokenizer) has two parts, not {len(model)}")
@@ -65,8 +66,7 @@ def load(
             raise ModelError(
                 "a model in memory keeps its device, dtype and revision; change them before load"
             )
-        adapted = adapt(*model, mask_id=mask_id, shift=shift, time=time)
-        return LanguageModel(*adapted, name=type(model[0]).__name__)
+        return LanguageModel(*adapt(*model, **reading), name=type(model[0]).__name__)
     if not isinstance(model, str | Path) or not str(model):
         raise ModelError(
             f"load takes a name, a folder or a pair (model, tokenizer), not {quoted(model)}"
@@ -78,8 +78,6 @@ def load(
         revision=revision,
         trust_remote_code=trust_remote_code,
         allow_pickle=allow_pickle,
-        mask_id=mask_id,
-        shift=shift,
-        time=time,
+        **reading,
     )
     return LanguageModel(masked_lm, tokenizer, name=str(model), revision=commit)

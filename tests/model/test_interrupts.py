@@ -56,6 +56,8 @@ def test_an_interrupt_at_any_line_of_a_bar_leaves_no_thread_waiting(bars_at_once
     def count() -> None:
         with progress.bar("rows", unit="row", total=2, shown=shown) as counted:
             counted.update(2)
+            if shown is True:
+                counted.refresh()
 
     line, watched = 1, {progress.__file__, tqdm.std.__file__}
     with redirect_stderr(Terminal()) as terminal:

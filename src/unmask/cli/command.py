@@ -23,7 +23,6 @@ _TITLES = (
     *(None, "input", "model", "blanks", "construction", "estimate", "pairs", "output", "running"),
     *("folder of parts", "Ray"),
 )
-_ORDER = {title: number for number, title in enumerate(_TITLES)}
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def add_options(parser: argparse.ArgumentParser, entries: Iterable[Option]) -> N
     """Add options to the parser of a command; `value` reads what it parses."""
     groups: dict[str | None, argparse._ActionsContainer] = {None: parser}
     usage = [parser.prog, "[OPTION ...]"]
-    for entry in sorted(entries, key=lambda entry: _ORDER.get(entry.group, len(_ORDER))):
+    for entry in sorted(entries, key=lambda entry: _TITLES.index(entry.group)):
         if entry.group not in groups:
             groups[entry.group] = parser.add_argument_group(entry.group)
         # argparse would expand what follows a percent sign

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from unmask.cli import inputs, many, options
 from unmask.cli.command import option
-from unmask.errors import UnmaskError
+from unmask.errors import StoreError, UnmaskError
 from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN, model_name
 
 if TYPE_CHECKING:
@@ -106,7 +106,6 @@ class ConsistencyCommand(many.RowsCommand, options.TableOptions):
 
     def _write_card(self) -> None:
         """The card beside the parts, if all of them are there."""
-        from unmask.errors import StoreError
         from unmask.plots.saving import write_figure
         from unmask.records import places
 
@@ -133,7 +132,6 @@ class ConsistencyCommand(many.RowsCommand, options.TableOptions):
 
 def read_consistency(place: str) -> "Consistency":
     """Read the rows of a model from a folder of parts; a `StoreError` if parts are missing."""
-    from unmask.errors import StoreError
     from unmask.jobs.folder import folder_at
     from unmask.jobs.parts import rows_of
     from unmask.records import places

@@ -28,6 +28,7 @@ from unmask.durable import explained, remove_unfinished
 from unmask.errors import CorpusError, UnmaskError
 from unmask.names import OUTPUT_FORMATS, model_name
 from unmask.printable import quoted
+from unmask.records.rows import TEXT_COLUMN, MissingColumn, Record, Row
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds import Counts, Kind
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from unmask.jobs.ray_workers import RayWorkers
     from unmask.jobs.running import Job
     from unmask.records.files import InputRows
-    from unmask.records.rows import Row
 
     Keep = Callable[[list[Row]], object]
     Conclude = Callable[[Counts], int]
@@ -155,7 +155,6 @@ def open_rows(
 ) -> "InputRows":
     """The rows of a command: a missing column is noticed before torch is imported, in seconds."""
     from unmask.records.files import open_input, rows_in_memory
-    from unmask.records.rows import TEXT_COLUMN, MissingColumn, Record
 
     if command.limit is not None and command.limit < 1:
         raise UnmaskError(f"limit is a number of rows from 1, not {command.limit}")
@@ -365,7 +364,7 @@ def _to_stream(command: JobCommand, job: "Job", output: Output, keep: "Keep | No
     from unmask.records.writing import written
 
     source, kind, is_pipe = job.cut(), job.kind, job.input.is_pipe
-    counts, held, is_first = counted(), list["Row"](), True
+    counts, held, is_first = counted(), list[Row](), True
     names: Sequence[str] = ()
     if output.format in ("csv", "tsv"):
         names = job.input.all_names([] if is_pipe else source.units)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from unmask.cli.command import Option, declared_by, option, required
 from unmask.errors import UnmaskError
 from unmask.names import METHODS, SUPPORTS
+from unmask.plots import saving
 from unmask.printable import printable, quoted
 from unmask.records.rows import FORMATS
 from unmask.text.typed import candidates
@@ -304,8 +305,6 @@ def say_written(place: str) -> None:
 
 def save_figure(figure: "Figure", place: str, *, quiet: bool) -> None:
     """Write a figure, and say so."""
-    from unmask.plots import saving
-
     saving.save_figure(figure, place)
     if not quiet:
         say_written(place)
@@ -313,11 +312,9 @@ def save_figure(figure: "Figure", place: str, *, quiet: bool) -> None:
 
 def check_figure(place: str) -> None:
     """Raise where a figure cannot be drawn into a file, before anything runs."""
-    from unmask.plots.saving import check_ending, library
-
-    check_ending(place)
+    saving.check_ending(place)
     check_place("--figure", place)
-    library("matplotlib.figure")
+    saving.library("matplotlib.figure")
 
 
 def as_json(lm: "LanguageModel", **values: object) -> str:

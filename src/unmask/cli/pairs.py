@@ -57,8 +57,7 @@ class PairsCommand(many.RowsCommand, options.TableOptions, options.Estimation):
         from unmask.queries.sketched import sketchable
         from unmask.sequences.word_pairs import WITHOUT_TABLES
 
-        exact = self.exact
-        methods = options.methods(self.method, None if exact else sketchable())
+        methods = options.methods(self.method, None if self.exact else sketchable())
         if set(methods) <= set(WITHOUT_TABLES):
             without_tables = " and ".join(methods) + (" is" if len(methods) == 1 else " are")
             why = (

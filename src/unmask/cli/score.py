@@ -12,13 +12,12 @@ from unmask.cli.command import option
 from unmask.errors import MethodError, UnmaskError
 from unmask.names import DRAWS, ORDERS_OF_PATHS, PAIR_METHODS, model_name
 from unmask.printable import printable, quoted
-from unmask.records.rows import TEXT_COLUMN
+from unmask.records.rows import TEXT_COLUMN, Record, Row
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds import Counts
     from unmask.jobs.kinds.score import ScoreKind
     from unmask.records.files import InputRows
-    from unmask.records.rows import Row
 
 _HCB_PATH = "hcb-path"
 _pairs = partial(option, group="pairs")
@@ -100,7 +99,7 @@ class ScoreCommand(many.RowsCommand):
         output = many.output_of(self, many.format_of_stdout(source.files))
         remedy = "name others with --pairs" if self.pairs else "name another with --column"
         texts = self._blimp() if is_blimp else many.open_rows(self, source, columns, remedy=remedy)
-        kind, rows = self.kind(columns, context), list["Row"]()
+        kind, rows = self.kind(columns, context), list[Row]()
         if texts.is_pipe:
             from unmask.records.files import rows_in_memory
 
@@ -178,14 +177,13 @@ class ScoreCommand(many.RowsCommand):
 
     def _blimp(self) -> "InputRows":
         from unmask.records.files import rows_in_memory
-        from unmask.records.rows import Record
         from unmask.sequences.blimp import read_blimp
 
         pairs = read_blimp(self.blimp or "", paradigms=self.paradigm, limit=self.limit)
         return rows_in_memory([Record(row) for row in pairs])
 
     def _conclude(
-        self, kind: "ScoreKind", output: many.Output, rows: "list[Row]", counts: "Counts"
+        self, kind: "ScoreKind", output: many.Output, rows: list[Row], counts: "Counts"
     ) -> int:
         """Print the summary to stdout, unless rows go there; notes go below a table."""
         from unmask.sequences.outputs import table
@@ -194,9 +192,8 @@ class ScoreCommand(many.RowsCommand):
         accuracies = _accuracies(kind, counts) if kind.is_pairs and counts["texts"] else ""
         notes = [] if self.quiet else _notes(kind, counts)
         if output == many.Output():
-            rows_shown = ""
-            if self.blimp is None:
-                rows_shown = table(rows, self._shown_columns(kind, rows))
+            is_blimp = self.blimp is not None
+            rows_shown = "" if is_blimp else table(rows, self._shown_columns(kind, rows))
             print("\n\n".join(filter(None, [rows_shown, accuracies, "\n".join(notes)])))
             return 0
         if output.file or output.folder:
@@ -207,7 +204,7 @@ class ScoreCommand(many.RowsCommand):
             self.note(line)
         return 0
 
-    def _shown_columns(self, kind: "ScoreKind", rows: "list[Row]") -> list[str]:
+    def _shown_columns(self, kind: "ScoreKind", rows: list[Row]) -> list[str]:
         """The columns of a table to read: without those that say the same in every row."""
         hidden = ["unit", "model", "order", *(["method"] if len(kind.methods) == 1 else [])]
         hidden += [

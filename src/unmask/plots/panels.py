@@ -72,11 +72,10 @@ def draw_map(
     Without `numbers` cells are small, and an image of their own in an SVG.
     """
     rows, columns = values.shape
-    masked = library("numpy.ma").masked_invalid(values.numpy())
     edges = [[place - 0.5 for place in range(count + 1)] for count in (columns, rows)]
     cell_style = {"edgecolors": "white", "linewidth": 0.5} if numbers else {"rasterized": True}
     colours = {"cmap": scale.colours, "vmin": scale.low, "vmax": scale.high}
-    mesh = panel.pcolormesh(*edges, masked, **colours, **cell_style)
+    mesh = panel.pcolormesh(*edges, values.numpy(), **colours, **cell_style)
     # a pair that cannot be has no colour of the scale
     panel.set_facecolor(NO_VALUE)
     panel.set_ylim(rows - 0.5, -0.5)

@@ -38,8 +38,7 @@ class PairsKind(Kind):
             numbers = [name for name in numbers if not name.endswith("_error")]
         texts = ("method", "model", reason)
         types = {**dict.fromkeys(numbers, "double"), **dict.fromkeys(texts, "string")}
-        counts = dict.fromkeys(_COUNTS, "int64")
-        types |= {name: counts[name] for name in types if name in counts}
+        types |= dict.fromkeys(types.keys() & {*_COUNTS}, "int64")
         vars(self).update(
             input_columns=InputColumns(self.columns),
             output_columns={self.prefix + name: type_name for name, type_name in types.items()},
