@@ -129,9 +129,10 @@ def test_what_has_no_path_says_why():
 
 @pytest.mark.parametrize(("places", "orders"), [(1, 4), (2, 4), (3, 4), (6, 8), (12, 8)])
 def test_walks_read_every_step_of_every_order_once(places: int, orders: int):
-    walks = plan_walks(drawn_orders(places, orders, (5, places)))
+    drawn = drawn_orders(places, orders, (5, places))
+    walks = plan_walks(drawn)
     needed = set()
-    for order, passes in zip(walks.orders.tolist(), walks.pass_at.tolist(), strict=True):
+    for order, passes in zip(drawn.tolist(), walks.pass_at.tolist(), strict=True):
         for at, number in enumerate(passes):
             assert walks.filled[number].nonzero()[:, 0].tolist() == sorted(order[:at])
             assert walks.place_read[number] == order[at]

@@ -24,8 +24,7 @@ def of_tokens(
         if cloze.widths is not None:
             rest = iter(fill.ids)
             tokens = [list(islice(rest, width)) for width in cloze.widths]
-        text = sequence(tokenizer, cloze, fill.ids)
-        result = _result(tokenizer, tokens, fill.log_prob, text, method)
+        result = _result(tokenizer, cloze, tokens, fill.log_prob, method)
         if fill.error is not None:
             result["score_error"] = fill.probability_error
         results.append(result)
@@ -44,10 +43,10 @@ def of_words(tokenizer: Tokenizer, fills: Sequence[WordFill], method: str) -> li
     for fill in fills:
         ids = [list(word.ids) for word in fill.words]
         tokens = [word[0] if len(word) == 1 else word for word in ids]
-        text = sequence(tokenizer, fill.cloze, [i for word in ids for i in word])
+        log_prob = fill.log_prob + fill.log_prior
         results.append(
             {
-                **_result(tokenizer, tokens, fill.log_prob + fill.log_prior, text, method),
+                **_result(tokenizer, fill.cloze, tokens, log_prob, method),
                 "word": _single([word.word for word in fill.words]),
                 "pieces": _single([len(word) for word in ids]),
                 "log_prob_given_pieces": fill.log_prob,
@@ -57,21 +56,17 @@ def of_words(tokenizer: Tokenizer, fills: Sequence[WordFill], method: str) -> li
     return results
 
 
-def sequence(tokenizer: Tokenizer, cloze: Cloze, tokens: Sequence[int]) -> str:
-    """The text of a cloze with tokens written into its blanks."""
-    return tokenizer.decode(cloze.filled(tokens), skip_special_tokens=True)
-
-
 def _result(
-    tokenizer: Tokenizer, tokens: list[Any], log_prob: float, text: str, method: str
+    tokenizer: Tokenizer, cloze: Cloze, tokens: list[Any], log_prob: float, method: str
 ) -> dict[str, Any]:
-    texts = [tokenizer.decode(ids if isinstance(ids, list) else [ids]) for ids in tokens]
+    words = [ids if isinstance(ids, list) else [ids] for ids in tokens]
+    filled = cloze.filled([token for ids in words for token in ids])
     return {
         # a probability, which is 0.0 where it is too small for a float
         "score": math.exp(log_prob),
         "token": _single(tokens),
-        "token_str": _single(texts),
-        "sequence": text,
+        "token_str": _single([tokenizer.decode(ids) for ids in words]),
+        "sequence": tokenizer.decode(filled, skip_special_tokens=True),
         "log_prob": log_prob,
         "method": method,
     }

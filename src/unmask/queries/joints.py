@@ -93,12 +93,8 @@ class JointRequest:
         """True if fills of more than two blanks are better scored one by one than from a table."""
         if self.blanks < 3 or self.of_tables():
             return False
-        too_large = table_bytes(shape) > self.settings.memory_limit
-        return too_large or self.table_rows(shape) > AFFORDABLE_ROWS
-
-    def table_rows(self, shape: tuple[int, ...]) -> int:
-        """Forward passes behind the tables of candidates."""
-        return forward_passes(self.methods, shape, whole_vocabulary=False)
+        rows = forward_passes(self.methods, shape, whole_vocabulary=False)
+        return table_bytes(shape) > self.settings.memory_limit or rows > AFFORDABLE_ROWS
 
     def check_fits(self, axes: tuple[Support, ...]) -> None:
         """Raise for tables of several blanks that are too large."""
@@ -189,7 +185,8 @@ def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) 
         # the probability of one fill; ranking and drawing read more as they go
         cost = Cost(rows_of_a_fill(request.blanks), length, 0)
     elif request.blanks > 2:
-        cost = Cost(request.table_rows(shape), length, table_bytes(shape))
+        rows = forward_passes(methods, shape, whole_vocabulary=False)
+        cost = Cost(rows, length, table_bytes(shape))
     elif request.blanks == 2 and isinstance(sketch, Sketch) and needs_sketch(methods, shape):
         count = len(needs_sketch(methods, shape))
         cost = cost_of_sketch(sketch, shape, settings, length, count)

@@ -140,7 +140,6 @@ class Walks:
     an order needs at a step is `pass_at[order, step]`.
     """
 
-    orders: Int[Tensor, "orders places"]
     filled: Bool[Tensor, "passes places"]
     place_read: Int[Tensor, " passes"]
     pass_at: Int[Tensor, "orders places"]
@@ -159,7 +158,6 @@ def plan_walks(orders: Int[Tensor, "orders places"]) -> Walks:
     _, first, number = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     distinct = torch.from_numpy(first)
     return Walks(
-        orders,
         filled.flatten(0, 1)[distinct],
         orders.flatten()[distinct],
         torch.from_numpy(number).view(orders.shape),

@@ -345,8 +345,7 @@ def _of_joint(joint: Joint, first: int, second: int) -> dict[str, float | None]:
         "log_p_2_given_1": lambda p: p.conditional(1, given={0: first}).log_prob(second),
         "pmi": lambda p: p.pmi(first, second),
     }
-    agreement = joint.agreement()
-    if agreement is not None:
+    if joint.agreement() is not None:
         statistics["incompatibility"] = lambda p: p.incompatibility() or 0.0
     numbers: dict[str, float | None] = {name: ask(joint) for name, ask in statistics.items()}
     if joint.is_sketched():

@@ -27,7 +27,6 @@ from unmask.tables.probabilities import probabilities
 from unmask.tables.protocol import Tables
 
 Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # states of which the whole matrix is made
 _DENSE = 500
@@ -60,14 +59,14 @@ class _Chain:
     bar: Bar
     count: int = 0
 
-    def __call__(self, masses: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, masses: Vector) -> Vector:
         """The masses after one sweep, which is counted."""
         self.count += 1
-        after: NDArray[np.float64] = self.step(self.on_device(masses)).cpu().numpy()
+        after: Vector = self.step(self.on_device(masses)).cpu().numpy()
         self.bar.update(1)
         return after
 
-    def on_device(self, masses: NDArray[np.float64]) -> Tensor:
+    def on_device(self, masses: Vector) -> Tensor:
         """Masses on the device of the tables."""
         return torch.from_numpy(masses).to(self.start.device)
 
@@ -165,7 +164,7 @@ def _leading(operator: LinearOperator, tolerance: float) -> tuple[Vector, float]
     return vector, 1.0 - float(np.abs(values[order[1]]))
 
 
-def _in_units(chain: _Chain, units: Vector, masses: Matrix) -> Vector:
+def _in_units(chain: _Chain, units: Vector, masses: Vector) -> Vector:
     """A step of masses that are counted in units."""
     after: Vector = chain(units * masses.reshape(-1)) / units
     return after

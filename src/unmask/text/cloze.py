@@ -199,9 +199,8 @@ def _with_blanks(
 ) -> Cloze:
     offsets: list[Span] | None = encoding.get("offset_mapping")
     placed = [span_of_word(blank, text) if isinstance(blank, str) else blank for blank in blanks]
-    runs: list[range] = []
+    positions, widths = list[int](), list[int]()
     spans: list[Span | None] = []
-    taken: set[int] = set()
     for blank, place in zip(blanks, placed, strict=True):
         if isinstance(place, tuple):
             run = places_of_span(place, text, encoding["offset_mapping"], encoding.word_ids())
@@ -214,7 +213,7 @@ def _with_blanks(
             run = range(place, place + 1)
             spans.append(None if offsets is None else span_of_place(place, text, offsets))
         for position in run:
-            if position in taken:
+            if position in positions:
                 raise ClozeError(f"blanks overlap: {quoted(blank)} names token {position} again")
             # an unknown word is an ordinary word of the text: it may be masked
             token = ids[position]
@@ -223,17 +222,18 @@ def _with_blanks(
                 raise ClozeError(
                     f"token {position} is the special token {name}, which cannot be a blank"
                 )
-        taken.update(run)
-        runs.append(run)
-    positions = tuple(position for run in runs for position in run)
-    masked = tuple(tokenizer.mask_token_id if i in taken else t for i, t in enumerate(ids))
+        positions += run
+        widths.append(len(run))
+    masked = list(ids)
+    for position in positions:
+        masked[position] = tokenizer.mask_token_id
     whole = tuple(span for span in spans if span is not None)
     return Cloze(
         text,
-        ids=masked,
-        positions=positions,
+        ids=tuple(masked),
+        positions=tuple(positions),
         gold=tuple(ids[position] for position in positions),
-        widths=None if len(positions) == len(runs) else tuple(map(len, runs)),
+        widths=None if len(positions) == len(widths) else tuple(widths),
         spans=whole if len(whole) == len(spans) else None,
         unknown=unknown_parts(text, masked, tokenizer),
     )

@@ -9,10 +9,8 @@ from unmask.text.cloze import Blank, Tokenizer
 from unmask.text.support import without_space_marker
 
 
-def check_positions(positions: object, residues: str) -> list[int]:
+def check_positions(positions: Sequence[object], residues: str) -> list[int]:
     """Two or more positions of a checked sequence, sorted."""
-    if isinstance(positions, str | bytes) or not isinstance(positions, Sequence):
-        raise ClozeError(f"places are a list of numbers from 1, not {quoted(positions)}")
     numbers = []
     for value in positions:
         position = whole_number(value)
@@ -61,17 +59,16 @@ def spelled_residues(
 
 
 def residues_as_blanks(
-    tokenizer: Tokenizer, sequence: object, vocabulary: Sequence[str], positions: object = None
+    tokenizer: Tokenizer,
+    sequence: str,
+    vocabulary: Sequence[str],
+    positions: Sequence[object] | None = None,
 ) -> tuple[str, list[Blank], list[str]]:
     """A sequence as a tokenizer wants it, the tokens of its residues (or some), and their names.
 
     A name is the letter with the position, counted from 1: C22.
     """
-    if not isinstance(sequence, str):
-        raise ClozeError(f"a sequence is a string of residues, not {type(sequence).__name__}")
     residues = "".join(sequence.split())
-    if not residues:
-        raise ClozeError("the sequence is empty")
     for position, letter in enumerate(residues, start=1):
         # before upper(): it makes two letters of one that is not ASCII, and positions move
         if not (letter.isascii() and letter.isalpha()):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -165,7 +166,6 @@ class DependenceMap(ModelResult):
 
     def pairs(self) -> list[Dependence]:
         """Every two places that have a value, in their order."""
-        size = len(self.places)
         rows, errors = self.values.tolist(), self.standard_errors
         by_row = None if errors is None else errors.tolist()
         return [
@@ -176,8 +176,7 @@ class DependenceMap(ModelResult):
                 rows[first][second],
                 None if by_row is None else by_row[first][second],
             )
-            for first in range(size)
-            for second in range(first + 1, size)
+            for first, second in combinations(range(len(self.places)), 2)
             if rows[first][second] == rows[first][second]
         ]
 
