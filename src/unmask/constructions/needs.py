@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,9 @@ def every_table(blanks: int, *, masked: bool = True) -> Needs:
 def together(each: Iterable[Needs]) -> Needs:
     """The needs of several constructions together."""
     needs = list(each)
-    blanks = max((len(need.some) for need in needs), default=0)
-    contexts = [(*need.some, *[0] * (blanks - len(need.some))) for need in needs]
     return Needs(
         any(need.masked for need in needs),
         tuple(sorted({blank for need in needs for blank in need.whole})),
-        tuple(map(sum, zip(*contexts, strict=True))),
+        tuple(map(sum, zip_longest(*(need.some for need in needs), fillvalue=0))),
         max((need.between for need in needs), default=0),
     )

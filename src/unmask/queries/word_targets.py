@@ -167,9 +167,8 @@ def _log_probs(
     settings: Settings,
     options: Mapping[str, Any],
 ) -> Float[Tensor, " fills"]:
-    positions, reader = len(cloze.positions), RowReader(lm.model, settings)
-    whole = (lm.support(),) * positions
-    blanks = BlankReader(reader, cloze, whole)
+    positions = len(cloze.positions)
+    blanks = BlankReader(RowReader(lm.model, settings), cloze, (lm.support(),) * positions)
     if construction(method).without_tables({}) or positions == 1:
         return LazyOrders(blanks).scores_of(ids)
     if method == "mlm":

@@ -75,12 +75,9 @@ def contexts(given: Given | Sequence[Given], count: int, what: str) -> list[Give
 
 
 def _two_texts(context: object) -> tuple[str, str]:
-    if (
-        isinstance(context, tuple)
-        and len(context) == 2
-        and all(isinstance(part, str) for part in context)
-    ):
-        return context
+    match context:
+        case (str(before), str(after)) if isinstance(context, tuple):
+            return before, after
     raise ClozeError(
         f"given is the text before, or a tuple of those before and after, not {quoted(context)}"
     )

@@ -26,9 +26,9 @@ def search(
         beam = _Beam.empty(len(reader.supports))
         for blank in order:
             beam = beam.extended(reader, blank, width)
-        for fill, score in zip(beam.fills.tolist(), beam.log_probs.tolist(), strict=True):
-            key = tuple(fill)
-            best[key] = max(score, best.get(key, score))
+        fills = map(tuple, beam.fills.tolist())
+        for fill, score in zip(fills, beam.log_probs.tolist(), strict=True):
+            best[fill] = max(score, best.get(fill, score))
     ranked = sorted(best, key=lambda fill: (-best[fill], fill))
     return torch.tensor(ranked, dtype=torch.long)
 

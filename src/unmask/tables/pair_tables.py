@@ -271,9 +271,7 @@ class PairTables(Tables):
             self.source.read(places, use, what="some contexts of both blanks")
         for t, table in self._elicited.items():
             if contexts[t]:
-                rows[t] = torch.stack([table.log_prob_at(context) for context in contexts[t]]).to(
-                    dtype
-                )
+                rows[t] = torch.stack([table.log_prob_at(place).to(dtype) for place in contexts[t]])
         return rows
 
     def memory_left(self) -> int:

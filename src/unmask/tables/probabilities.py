@@ -26,12 +26,10 @@ class Probabilities:
         self._tables: PairTables = weakref.proxy(tables)
         a_given_b, _ = tables.both()
         self.device = a_given_b.logits.device
-        rows, columns = tables.shape
-        of_b, of_a = (
-            torch.ones(size, dtype=torch.float64, device=self.device) for size in (columns, rows)
-        )
         # what the rounded cells of a context sum to
-        self._totals = of_b, of_a
+        self._totals = [
+            torch.ones(size, dtype=torch.float64, device=self.device) for size in tables.shape[::-1]
+        ]
         self.copies = self._copied()
 
     @property
@@ -84,7 +82,7 @@ class Probabilities:
             totals[0] += first[block].double().sum(dim=0)
             totals[1][block] = second[block].double().sum(dim=1)
         if dtype != torch.float64:
-            self._totals = totals[0], totals[1]
+            self._totals = totals
         return first, second
 
 
