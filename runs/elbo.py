@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from one_line import in_one_line
 
 import unmask
-from unmask.durable import write_text
 from unmask.markup import markdown
 from unmask.model.row_reader import RowReader
 from unmask.names import model_name
+from unmask.records.places import write_whole
 from unmask.sequences import elbo
 from unmask.sequences.blimp import PAIR, read_blimp
 from unmask.sequences.texts import TokenisedText, tokenised
@@ -131,7 +131,7 @@ def measure(chosen: argparse.Namespace) -> None:
             "model": model_name(chosen.model),
             "seconds": round(time.process_time() - began, 1),
         }
-        write_text(path, json.dumps({**about, "rows": rows}))
+        write_whole(str(path), json.dumps({**about, "rows": rows}).encode())
         print(paradigm, about["seconds"], file=sys.stderr, flush=True)
 
 

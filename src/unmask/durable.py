@@ -37,12 +37,6 @@ def replacing(path: Path, *, durably: bool = True) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
-    """A text as a file of results, with the line ends that it has; a `StoreError` if that fails."""
-    with explained(path), replacing(path) as unfinished:
-        unfinished.write_bytes(text.encode())
-
-
 def make_folder(path: Path) -> None:
     """A folder and those above it."""
     with explained(path):

@@ -109,9 +109,9 @@ class ReportCommand:
             # a device or a pipe is written to, never replaced
             Path(self.output).write_text(document, encoding="utf-8", newline="")
         else:
-            from unmask.durable import write_text
+            from unmask.records.places import write_whole
 
-            write_text(Path(self.output).resolve(), document)
+            write_whole(os.path.realpath(self.output), document.encode())
 
 
 def _runs(folders: Sequence[str]) -> "list[EvaluationRun]":

@@ -16,7 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unmask.durable import make_folder, write_text
+from unmask.durable import make_folder
 from unmask.evaluation.reports.rendering import comma_separated
 from unmask.evaluation.reports.reporting import Report
 from unmask.evaluation.reports.summary import (
@@ -31,6 +31,7 @@ from unmask.plots.ranges import axis_range, mark_outside, outside
 from unmask.plots.saving import disable_math, library, save_figure, wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
 from unmask.printable import printable
+from unmask.records.places import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +60,7 @@ def draw(
     table = "distance-differences"
     bins = report.summaries(table)
     path = folder / f"{name}-differences.csv"
-    write_text(path, comma_separated(report_table(table, bins)))
+    write_whole(str(path), comma_separated(report_table(table, bins)).encode())
     yield path
     if not bins:
         baseline = printable(report.baseline or "mlm")
