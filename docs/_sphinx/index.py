@@ -31,6 +31,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def _add(_: Sphinx, page: str, source: list[str]) -> None:
     if page in ENTRIES:
-        title, text = source[0].split("\n", 1)
+        title, *lines = source[0].split("\n")
+        # a comment has no place on the page, and so none for the anchor of an entry
+        first = next(n for n, line in enumerate(lines) if line and not line.startswith("<!--"))
         terms = ", ".join(f"! {term}" for term in ENTRIES[page])
-        source[0] = f"{title}\n\n```{{index}} {terms}\n```\n{text}"
+        entry = ["", f"```{{index}} {terms}", "```"]
+        source[0] = "\n".join([title, *lines[:first], *entry, *lines[first:]])
