@@ -130,7 +130,13 @@ class UnmaskLM(LM):  # type: ignore[misc]  # the harness has no types
             (score,) = scores
             return score.score, score.likeliest_tokens == score.tokens
 
-        texts = self._read([_request_text(*request.args) for request in requests])
+        # without a context it is a whole text, after what begins a text
+        texts = self._read(
+            [
+                in_context([continuation], [context])[0] if context else continuation
+                for context, continuation in (request.args for request in requests)
+            ]
+        )
         parts = [self._shortened(text) for text in texts]
         cut = sum(part is not text for part, text in zip(parts, texts, strict=True))
         if cut:
@@ -286,14 +292,6 @@ class UnmaskLM(LM):  # type: ignore[misc]  # the harness has no types
         """Wait for all processes."""
         if self._world_size > 1:
             distributed.barrier()
-
-
-def _request_text(context: str, continuation: str) -> str:
-    """A continuation in its context; without one it is a whole text, after what begins a text."""
-    if not context:
-        return continuation
-    (text,) = in_context([continuation], [context])
-    return text
 
 
 def _part(

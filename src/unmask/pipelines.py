@@ -66,9 +66,10 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
         self, *, rows: int | None = None, blanks: Any = None, **options: Any
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """Split parameters by step; those that are None are as if they were not given."""
-        if options.get("top_k") is not None:
-            options["top"] = _checked_top(options["top_k"])
-        options.pop("top_k", None)
+        if (top_k := options.pop("top_k", None)) is not None:
+            options["top"] = whole_number(top_k)
+            if (options["top"] or 0) < 1:
+                raise SupportError(f"top_k is a number of fills from 1, not {quoted(top_k)}")
         fill_options = {name: value for name, value in options.items() if value is not None}
         if rows is not None:
             fill_options["settings"] = Settings(batch_size=rows)
@@ -100,13 +101,6 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
     def postprocess(self, model_outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Nothing: fills are ready as they are."""
         return model_outputs
-
-
-def _checked_top(top_k: object) -> int:
-    top = whole_number(top_k)
-    if top is None or top < 1:
-        raise SupportError(f"top_k is a number of fills from 1, not {quoted(top_k)}")
-    return top
 
 
 def _register() -> None:

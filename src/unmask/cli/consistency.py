@@ -60,7 +60,11 @@ class ConsistencyCommand(many.RowsCommand, options.TableOptions):
     def run(self) -> int:
         """Check the options, load the model, measure; or read what was measured."""
         if self.compare:
-            return self._compare()
+            if self.model or self.input or self.text or self.output:
+                raise UnmaskError("--compare reads folders and runs nothing; leave out all others")
+            first, *others = (read_consistency(many.whole_path(each)) for each in self.compare)
+            print(first.compare(*others), end="")
+            return 0
         if not self.model:
             raise UnmaskError("give a model with --model, or folders with --compare")
         sentences = str(files("unmask.sequences.consistency") / "sentences.csv")
@@ -96,13 +100,6 @@ class ConsistencyCommand(many.RowsCommand, options.TableOptions):
             without_text=self.no_text,
             settings=self.settings(),
         )
-
-    def _compare(self) -> int:
-        if self.model or self.input or self.text or self.output:
-            raise UnmaskError("--compare reads folders and runs nothing; leave out all others")
-        first, *others = (read_consistency(many.whole_path(folder)) for folder in self.compare)
-        print(first.compare(*others), end="")
-        return 0
 
     def _write_card(self) -> None:
         """The card beside the parts, if all of them are there."""

@@ -17,7 +17,6 @@ from unmask.records.rows import TEXT_COLUMN, Record, Row
 if TYPE_CHECKING:
     from unmask.jobs.kinds import Counts
     from unmask.jobs.kinds.score import ScoreKind
-    from unmask.records.files import InputRows
 
 _HCB_PATH = "hcb-path"
 _pairs = partial(option, group="pairs")
@@ -93,16 +92,21 @@ class ScoreCommand(many.RowsCommand):
 
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write unit by unit."""
+        from unmask.records.files import rows_in_memory
+        from unmask.sequences.blimp import read_blimp
+
         is_blimp = self.blimp is not None
         source = inputs.Input((), ()) if is_blimp else inputs.read_input(self.input, self.text)
         columns, context = self.columns(is_text=bool(source.texts))
         output = many.output_of(self, many.format_of_stdout(source.files))
         remedy = "name others with --pairs" if self.pairs else "name another with --column"
-        texts = self._blimp() if is_blimp else many.open_rows(self, source, columns, remedy=remedy)
+        if is_blimp:
+            pairs = read_blimp(self.blimp or "", paradigms=self.paradigm, limit=self.limit)
+            texts = rows_in_memory([*map(Record, pairs)])
+        else:
+            texts = many.open_rows(self, source, columns, remedy=remedy)
         kind, rows = self.kind(columns, context), list[Row]()
         if texts.is_pipe:
-            from unmask.records.files import rows_in_memory
-
             texts = rows_in_memory([*(texts.records or ())])
         for name in self.by:
             if name not in texts.names:
@@ -174,13 +178,6 @@ class ScoreCommand(many.RowsCommand):
             groups=(blimp.PARADIGM, *blimp.GROUPS) if is_blimp else self.by,
             settings=self.settings(),
         )
-
-    def _blimp(self) -> "InputRows":
-        from unmask.records.files import rows_in_memory
-        from unmask.sequences.blimp import read_blimp
-
-        pairs = read_blimp(self.blimp or "", paradigms=self.paradigm, limit=self.limit)
-        return rows_in_memory([Record(row) for row in pairs])
 
     def _conclude(
         self, kind: "ScoreKind", output: many.Output, rows: list[Row], counts: "Counts"

@@ -42,17 +42,11 @@ def method_name(name: object) -> str:
     if plain in CONSTRUCTIONS or plain in registered.REGISTERED:
         return plain
     if not is_importable(name.strip()):
-        raise no_method(name, _names())
+        near = difflib.get_close_matches(plain, _names(), n=1, cutoff=0.5)
+        hint = f"; did you mean {quoted(near[0])}? Methods" if near else "; methods"
+        raise MethodError(f"no method {quoted(name)}{hint}: {', '.join(_names())}")
     registered.imported(name.strip())
     return name.strip()
-
-
-def no_method(name: object, names: Sequence[str]) -> MethodError:
-    """The error of a name that no method has, with the nearest that one has."""
-    plain = str(name).strip().lower().replace("_", "-")
-    near = difflib.get_close_matches(plain, names, n=1, cutoff=0.5)
-    hint = f"; did you mean {quoted(near[0])}? Methods" if near else "; methods"
-    return MethodError(f"no method {quoted(name)}{hint}: {', '.join(names)}")
 
 
 def is_importable(name: str) -> bool:

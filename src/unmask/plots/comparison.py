@@ -45,7 +45,10 @@ def compare(
     first, *_ = every = list(joints.values())
     cells = tokens.shown_cells(every, n)
     values = [heat_map.values_of(joint, cells, kind) for joint in every]
-    text = _common_text(every) if title is None else quoted(title, limit=300)[1:-1]
+    texts = {heat_map.text_of(joint) for joint in every}
+    text = "" if len(texts) > 1 else texts.pop()
+    if title is not None:
+        text = quoted(title, limit=300)[1:-1]
     scale = panels.scale_of(kind, values)
     notes = [*heat_map.notes_of(joints, values, scale)]
     heads = [legend_name(name) for name in joints]
@@ -109,8 +112,3 @@ def _check_axes(joints: Sequence[tuple[str, Joint]]) -> None:
                 f"{quoted(name)} ranges over other tokens than the first joint: compare joints of "
                 "one text and one support"
             )
-
-
-def _common_text(joints: Sequence[Joint]) -> str:
-    texts = {heat_map.text_of(joint) for joint in joints}
-    return texts.pop() if len(texts) == 1 else ""

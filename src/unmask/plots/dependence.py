@@ -66,8 +66,9 @@ def plot_arcs(dependence: DependenceMap, other: Iterable[Edge] | None = None) ->
         panel: Any = figure.subplots()
         longest = max((places[b] - places[a] for a, b in (*above, *below)), default=1.0)
         steep = min(_STEEPEST, 2 * _HIGHEST / longest)
+        most = max((dependence[edge] for edge in above), default=0.0)
         for edge in above:
-            share = _share(dependence, edge, above)
+            share = min(1.0, max(0.0, dependence[edge] / most)) if most > 0 else 0.0
             arc_style = {"color": _FOUND, "linewidth": 0.8 + 2 * share, "alpha": 0.4 + 0.6 * share}
             _arc(panel, [places[place] for place in edge], steep, arc_style)
         for edge in below:
@@ -215,11 +216,6 @@ def _frame(
     panel.set_aspect("equal")
     panel.set_axis_off()
     return max(_NARROWEST, right - left + 0.2), high + low + 0.2
-
-
-def _share(dependence: DependenceMap, edge: Edge, edges: Iterable[Edge]) -> float:
-    most = max(dependence[other] for other in edges)
-    return min(1.0, max(0.0, dependence[edge] / most)) if most > 0 else 0.0
 
 
 def _checked(edges: Iterable[Edge], size: int) -> list[Edge]:

@@ -77,13 +77,17 @@ def fill_targets(
         raise MethodError(f"{method} of targets takes no option {quoted(next(iter(options)))}")
     blanks, settings = len(cloze.blank_widths), Settings.of(settings)
     words_of = targets_by_blank(targets, blanks)
-    count = _proposals(blanks - len(words_of))
-    candidates = [
-        _candidates(
-            lm, cloze, blank, words_of.get(blank) or _proposed(lm, cloze, blank, count, settings)
-        )
-        for blank in range(blanks)
-    ]
+    free, count = blanks - len(words_of), _PROPOSALS
+    if free > 1:
+        count = max(2, int(_PROPOSED_FILLS ** (1 / free) + 1e-9))
+    candidates = []
+    for blank in range(blanks):
+        words = words_of.get(blank)
+        if not words:
+            spec = {blank: min(count, lm.model.vocabulary_size)}
+            axes = choose_axes(lm.model, lm.support(), cloze.one_token_each(), spec, settings)
+            words = axes.supports[blank].ids.tolist()
+        candidates.append(_candidates(lm, cloze, blank, words))
     _check_affordable(candidates, method)
     priors = [_log_priors(piece_prior, words, blank) for blank, words in enumerate(candidates)]
     fills: list[WordFill] = []
@@ -102,19 +106,6 @@ def fill_targets(
             for fill, log_prob in zip(together, log_probs.tolist(), strict=True)
         ]
     return sorted(fills, key=lambda fill: -(fill.log_prob + fill.log_prior))
-
-
-def _proposals(blanks: int) -> int:
-    """The number of tokens tried in each of so many blanks without targets."""
-    return _PROPOSALS if blanks < 2 else max(2, int(_PROPOSED_FILLS ** (1 / blanks) + 1e-9))
-
-
-def _proposed(
-    lm: JointModel, cloze: Cloze, blank: int, count: int, settings: Settings
-) -> list[int]:
-    spec = {blank: min(count, lm.model.vocabulary_size)}
-    axes = choose_axes(lm.model, lm.support(), cloze.one_token_each(), spec, settings)
-    return [int(token) for token in axes.supports[blank].ids]
 
 
 def _candidates(

@@ -11,7 +11,6 @@ Both work to relative accuracy: a rare token's probability is as precise as a li
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -134,9 +133,11 @@ def _by_arnoldi(chain: _Chain, start: Vector) -> tuple[Vector, float]:
         first = chain.normalised(first)
     units = first
     for tolerance in _TOLERANCES:
-        operator = LinearOperator(
-            (len(start), len(start)), matvec=partial(_in_units, chain, units), dtype=np.float64
-        )
+
+        def step(masses: Vector, units: Vector = units) -> Vector:
+            return chain(units * masses.reshape(-1)) / units
+
+        operator = LinearOperator((len(start), len(start)), matvec=step, dtype=np.float64)
         try:
             vector, gap = _leading(operator, tolerance)
         except ArpackError:
@@ -162,12 +163,6 @@ def _leading(operator: LinearOperator, tolerance: float) -> tuple[Vector, float]
     order = np.argsort(-np.abs(values))
     vector: Vector = np.abs(vectors[:, order[0]].real)
     return vector, 1.0 - float(np.abs(values[order[1]]))
-
-
-def _in_units(chain: _Chain, units: Vector, masses: Vector) -> Vector:
-    """A step of masses that are counted in units."""
-    after: Vector = chain(units * masses.reshape(-1)) / units
-    return after
 
 
 def _relative_change(before: Vector, after: Vector) -> float:
