@@ -52,37 +52,29 @@ def lazy_names(
 
 # names that newcomers try, and what there is; the advice follows "use"
 _FRAME = "to_pandas(), or unmask.to_pandas(results) for a list of results"
-_PROBABILITY = "log_prob(...), a natural logarithm"
 _OF_A_MODEL = ("cloze", "decode", "dependence", "fill", "joint", "joints", "pairs", "score")
-_SURPRISAL = "score(text).words, where a surprisal is -log_prob"
 _USE = {
     "J": "incompatibility()",
     "as_dict": "to_dict()",
-    "as_dataframe": _FRAME,
+    **dict.fromkeys(("as_dataframe", "to_dataframe", "to_df", "to_frame"), _FRAME),
     "estimate_cost": "cost(text)",
-    "fill_mask": "fill(text)",
+    **dict.fromkeys(("fill_mask", "predict"), "fill(text)"),
     **{name: f"lm = unmask.load(model), then lm.{name}" for name in _OF_A_MODEL},
     "from_pretrained": "unmask.load(model)",
     "joint_distribution": "joint(text)",
     "log_prob": "score, in the unit of its method",
     "mi": "mutual_information()",
-    "most_likely": "top(n)",
-    "predict": "fill(text)",
-    "prob": _PROBABILITY,
-    "probability": _PROBABILITY,
+    **dict.fromkeys(("most_likely", "top_k", "topk"), "top(n)"),
+    **dict.fromkeys(("prob", "probability"), "log_prob(...), a natural logarithm"),
     "save": "to_dict(), and json.dump, or to_pandas().to_csv(file)",
     "savefig": "plot().savefig(file)",
     "score_pairs": "pairs(items)",
     "score_text": "score(text)",
     "score_texts": "score(texts)",
-    "surprisal": _SURPRISAL,
-    "surprisals": _SURPRISAL,
-    "to_dataframe": _FRAME,
-    "to_df": _FRAME,
-    "to_frame": _FRAME,
+    **dict.fromkeys(
+        ("surprisal", "surprisals"), "score(text).words, where a surprisal is -log_prob"
+    ),
     "to_json": "to_dict(), and json.dumps",
-    "top_k": "top(n)",
-    "topk": "top(n)",
 }
 
 

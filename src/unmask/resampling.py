@@ -150,7 +150,9 @@ def ratios(
     value = totals.sum(axis=0) / sizes.sum()
     spread = np.full((3, len(value)), np.nan)
     if len(sizes) > 1:
-        spread[0] = _stderr(totals - sizes[:, None] * value, sizes.sum())
+        # of a ratio of sums, linearised; s / sqrt(n) for one example each
+        rest, count = totals - sizes[:, None] * value, len(sizes)
+        spread[0] = np.sqrt((rest**2).sum(axis=0) * count / (count - 1)) / sizes.sum()
         spread[1:] = _ends(np.concatenate([totals, sizes[:, None]], axis=1), resampling)
     return [Estimate(*map(float, numbers)) for numbers in zip(value, *spread, strict=True)]
 
@@ -179,13 +181,6 @@ def _by_sentence(values: Numbers, sentences: Sequence[Hashable]) -> Numbers:
     sums = np.zeros((len(places), *values.shape[1:]))
     np.add.at(sums, [places[name] for name in sentences], values)
     return sums
-
-
-def _stderr(rest: Numbers, size: float) -> Numbers:
-    """The standard error of a ratio of sums, linearised; s / sqrt(n) for one example each."""
-    count = len(rest)
-    errors: Numbers = np.sqrt((rest**2).sum(axis=0) * count / (count - 1)) / size
-    return errors
 
 
 def _ends(sums: Numbers, resampling: Resampling) -> Numbers:

@@ -107,7 +107,12 @@ class FillCommand(
         cloze = lm.cloze(source.texts[0], blanks=kind.blanks)
         if kind.targets is not None:
             announced = replace(kind.settings, announce=not self.quiet)
-            self._fill_words(lm, cloze, replace(kind, settings=announced))
+            kind = replace(kind, settings=announced)
+            fills = {name: kind.answer(lm, cloze, name)["fills"] for name in kind.names(lm, cloze)}
+            if self.json:
+                print(show.words_as_json(lm, cloze, fills, kind.piece_prior))
+            else:
+                print(show.words_as_table(fills, kind.piece_prior))
             return 0
         cloze, note = one_blank_for_each(cloze, _RANK_WORDS)
         if note is not None:
@@ -163,13 +168,6 @@ class FillCommand(
         more = " for one fill; the search for the likeliest runs more" if searched else ""
         line = f"{', '.join(request['methods'])}: {cost}{more}"
         print(line) if self.dry_run else self.note(line)
-
-    def _fill_words(self, lm: "LanguageModel", cloze: "Cloze", kind: "FillKind") -> None:
-        fills = {name: kind.answer(lm, cloze, name)["fills"] for name in kind.names(lm, cloze)}
-        if self.json:
-            print(show.words_as_json(lm, cloze, fills, kind.piece_prior))
-        else:
-            print(show.words_as_table(fills, kind.piece_prior))
 
     def _check(self, is_one: bool) -> None:
         """Reject options that do not go together, before a model is loaded."""

@@ -56,7 +56,11 @@ def compare(
     with drawing([text, *heads, *notes, *chain(*labels)]) as (figure, fonts):
         rows, columns = ([*map(fonts.shown_label, names)] for names in labels)
         across = math.ceil(len(every) / math.ceil(len(every) / _MOST_ACROSS))
-        grid = _grid(figure, len(every), across)
+        shape = (math.ceil(len(every) / across), across)
+        grid = list(figure.subplots(*shape, squeeze=False, sharex=True, sharey=True).flat)
+        for unused in grid[len(every) :]:
+            unused.remove()
+        grid = grid[: len(every)]
         meshes = [panels.draw_map(*each, scale) for each in zip(grid, values, strict=True)]
         _label(grid, across, rows, columns)
         for panel, head, joint in zip(grid, heads, every, strict=True):
@@ -66,14 +70,6 @@ def compare(
         size = _size(len(every), across, rows, columns)
         heat_map.write_around(figure, fonts, text, notes, size)
     return figure
-
-
-def _grid(figure: Any, count: int, across: int) -> list[Any]:
-    shape = (math.ceil(count / across), across)
-    grid = list(figure.subplots(*shape, squeeze=False, sharex=True, sharey=True).flat)
-    for unused in grid[count:]:
-        unused.remove()
-    return grid[:count]
 
 
 def _size(

@@ -16,7 +16,12 @@ def axis_range(lines: Mapping[str, Sequence[Estimate]]) -> tuple[float, float]:
     Lines are left out one by one, always that without which the others get most height, as long
     as they get twice of it and more than half of the lines remain.
     """
-    reaches = {name: _reach(line) for name, line in lines.items()}
+    reaches = dict[str, tuple[float, float]]()
+    for name, line in lines.items():
+        ends = [end for point in line for end in (point.value, point.low, point.high)]
+        # an interval that nothing is known of has ends that are NaN
+        ends = [end for end in ends if not math.isnan(end)]
+        reaches[name] = min(ends), max(ends)
     while len(reaches) - 1 > len(lines) / 2:
         rests = {name: [reaches[other] for other in reaches if other != name] for name in reaches}
         worst = min(reaches, key=lambda name: _height(rests[name]))
@@ -49,13 +54,6 @@ def outside(
             first, last = f"{min(values):.2f}", f"{max(values):.2f}"
             notes.append(f"{name(line)} ({first if first == last else f'{first} to {last}'})")
     return f"off the axis: {', '.join(notes)}" if notes else ""
-
-
-def _reach(line: Sequence[Estimate]) -> tuple[float, float]:
-    # an interval that nothing is known of has ends that are NaN
-    ends = [end for point in line for end in (point.value, point.low, point.high)]
-    ends = [end for end in ends if not math.isnan(end)]
-    return min(ends), max(ends)
 
 
 def _height(reaches: Sequence[tuple[float, float]]) -> float:

@@ -70,12 +70,17 @@ def differences(
             f"no result row is of the baseline {quoted(baseline)}; choose one of"
             f" {', '.join(map(quoted, labels))}"
         )
-    return [
-        _difference(group, members, groups[other], resampling)
-        for group, members in groups.items()
-        if group.construction != baseline
-        and (other := group._replace(construction=baseline)) in groups
-    ]
+    summaries = []
+    for group, members in groups.items():
+        others = measured(groups.get(group._replace(construction=baseline), ()))
+        if group.construction == baseline or not others:
+            continue
+        by_example = {row.example_id: row for row in others}
+        paired = [row for row in measured(members) if row.example_id in by_example]
+        estimates: Estimates = dict.fromkeys(METRICS)
+        estimates |= _means(paired, [by_example[row.example_id] for row in paired], resampling)
+        summaries.append(Summary(group, len(paired), estimates, baseline=baseline))
+    return summaries
 
 
 def by_distance(
@@ -158,17 +163,6 @@ def _summary(group: Group, rows: Sequence[ResultRow], resampling: Resampling) ->
         plain = ratios(nats, counts, sentences, resampling)
         estimates |= _widened(PER_BYTE, plain, valid, size / _TOKENS)
     return Summary(group, len(valid), estimates, failed=len(rows) - len(valid))
-
-
-def _difference(
-    group: Group, rows: Sequence[ResultRow], baseline: Sequence[ResultRow], resampling: Resampling
-) -> Summary:
-    by_example = {row.example_id: row for row in measured(baseline)}
-    paired = [row for row in measured(rows) if row.example_id in by_example]
-    others = [by_example[row.example_id] for row in paired]
-    estimates: Estimates = dict.fromkeys(METRICS)
-    estimates |= _means(paired, others, resampling)
-    return Summary(group, len(paired), estimates, baseline=baseline[0].construction)
 
 
 def _means(
