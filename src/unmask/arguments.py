@@ -44,6 +44,13 @@ def check_numbers(**numbers: object) -> None:
             )
 
 
+def check_flags(**flags: object) -> None:
+    """Reject what is neither True nor False: any other value would count as one of them."""
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise UnmaskError(f"{name} is True or False, not {quoted(value)}")
+
+
 def real_number(value: object) -> float | None:
     """The value as a `float`, or None if it is not a number."""
     if not isinstance(value, Real) or isinstance(value, bool):

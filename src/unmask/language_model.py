@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
-from unmask.arguments import Options, as_list, check_numbers, whole_number
+from unmask.arguments import Options, as_list, check_flags, check_numbers, whole_number
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.lazy import computed_once
@@ -229,6 +229,7 @@ class LanguageModel(JointModel):
         """
         rule_name, bound = checked_rule(rule, threshold, passes)
         check_numbers(seed=seed)
+        check_flags(draw=draw)
         axis = one_support(self, support)
         head = required(self.head, self.name) if rule_name == "head" else None
         if not isinstance(texts, Iterable | Cloze):
@@ -398,6 +399,7 @@ class LanguageModel(JointModel):
         cloze = self._as_cloze(text, blanks)
         method_names = methods or [default_method(len(cloze.positions), support)]
         request = self._request(cloze, method_names, support, settings, options)
+        check_flags(timed=timed)
         return cost(request, self.model, self._vocabulary, examples=examples, timed=timed)
 
     @overload

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from unmask.arguments import whole_number
+from unmask.arguments import check_flags, whole_number
 from unmask.errors import ModelError
 from unmask.language_model import LanguageModel
 from unmask.model.pretrained import adapt, load_pretrained
@@ -54,6 +54,8 @@ def load(
     number = whole_number(mask_id)
     if mask_id is not None and (number is None or number < 0):
         raise ModelError(f"mask_id is the id of a token, from 0, not {quoted(mask_id)}")
+    # what allows code to run is said, not guessed
+    check_flags(trust_remote_code=trust_remote_code, allow_pickle=allow_pickle)
     if shift is not None and not isinstance(shift, bool):
         raise ModelError(f"shift is True or False, not {quoted(shift)}")
     if time is not None and not isinstance(time, str):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from unmask.arguments import real_number, whole_number
+from unmask.arguments import check_flags, real_number, whole_number
 from unmask.errors import SupportError, UnmaskError
 from unmask.printable import quoted
 from unmask.progress import Shown
@@ -40,6 +40,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Reject sizes that cannot be run."""
+        check_flags(half_tables=self.half_tables, announce=self.announce)
         size, limit = self.batch_size, self.memory_limit
         if size is not None and not 1 <= (whole_number(size) or 0) < 2**31:
             raise UnmaskError(

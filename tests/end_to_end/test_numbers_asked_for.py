@@ -105,3 +105,22 @@ def test_rows_without_text_have_none_in_their_reason(folder, capsys) -> None:
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert rows[0]["reason"]
     assert "zebra" not in json.dumps(rows)
+
+
+# --- what is true or false -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("half_tables", lambda lm: unmask.Settings(half_tables="no")),
+        ("trust_remote_code", lambda lm: unmask.load("nowhere", trust_remote_code="no")),
+        ("allow_pickle", lambda lm: unmask.load("nowhere", allow_pickle=3)),
+        ("draw", lambda lm: lm.decode("the [MASK] sat", draw="no")),
+        ("timed", lambda lm: lm.cost("the [MASK] [MASK]", timed="no")),
+        ("exact", lambda lm: lm.consistency(["the cat sat"], exact="no")),
+    ],
+)
+def test_a_word_is_no_truth_value(lm, name, call) -> None:
+    with pytest.raises(unmask.errors.UnmaskError, match=f"^{name} is True or False, not "):
+        call(lm)

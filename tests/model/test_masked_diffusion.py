@@ -276,6 +276,8 @@ def test_a_time_is_the_share_of_masks(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "timed", timed=True)
     with pytest.raises(unmask.errors.ModelError, match="'t'"):
         load(folder, mask_id=MASK_ID)
+    with pytest.raises(unmask.errors.ModelError, match="no argument 'nosuch'"):
+        load(folder, mask_id=MASK_ID, time="nosuch")
     lm = load(folder, mask_id=MASK_ID, time="t")
     check_numbers(lm, Naive(folder, shift=False))
 

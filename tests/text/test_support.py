@@ -184,6 +184,12 @@ def test_a_support_made_for_another_model(whole, outside):
     other = Support(torch.tensor([3, outside]), ["x", "y"])
     said = refusal(choose, other, whole, SPECIAL_IDS)
     assert said == f"the support has token id {outside}; this model has 0 to {len(PIECES) - 1}"
+    # its ids are numbers of the list: other tokens would be shown under these names
+    said = refusal(choose, Support.of(["cat", "mat"]), whole, SPECIAL_IDS)
+    assert said == (
+        f"the support calls token id 0 'cat', and this model '{PIECES[0]}'; make the support with "
+        "lm.support([...])"
+    )
 
 
 def test_supports_by_blank(whole):

@@ -8,6 +8,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unmask.arguments import whole_number
 from unmask.constructions import CONSTRUCTIONS, check_methods, construction, is_importable
 from unmask.errors import CorpusError, MethodError, SupportError
 from unmask.evaluation.kind import EXAMPLE, Evaluate
@@ -102,6 +103,8 @@ class EvaluationRequest:
             raise SupportError(
                 f"support is a name, a list of tokens or a Sketch, not {quoted(self.support)}"
             )
+        if (whole_number(self.examples) or 0) < 1:
+            raise CorpusError(f"examples is a whole number from 1, not {quoted(self.examples)}")
         if not self.masks:
             raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
         # what can be rejected before the corpus is read

@@ -165,6 +165,8 @@ def folder_at(place: str) -> Folder:
     """The folder of a job, of which no part is read yet."""
     plan = stored_plan(place)
     if plan is None:
+        if not places.names_in(place):
+            raise StoreError(f"there is no folder {places.shown(place)}, or it is empty")
         raise StoreError(f"{places.shown(place)} is not the folder of a job: it has no plan")
     return Folder(place, plan)
 

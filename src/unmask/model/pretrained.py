@@ -139,6 +139,11 @@ def adapt(
                 "unmask.LanguageModel(model, tokenizer), once it has what "
                 "unmask.model.masked_lm.MaskedLM asks for (docs/how-to/own-model.md)"
             )
+    if time is not None and time not in inspect.signature(model.forward).parameters:
+        raise ModelError(
+            f"{type(model).__name__} has no argument {quoted(time)}; time is the name of the one "
+            "that gets the share of masks"
+        )
     try:
         usual_mask, shifted = _PRESETS.get(type(model).__name__, (None, False))
         configured = getattr(getattr(model, "config", None), "mask_token_id", None)

@@ -40,6 +40,13 @@ def choose(candidates: object, whole: Support, special_ids: Set[int]) -> Support
                 raise SupportError(
                     f"the support has token id {token_id}; this model has 0 to {len(whole) - 1}"
                 )
+        ids = [] if candidates is whole else candidates.ids.tolist()
+        for token_id, name in zip(ids, candidates.names, strict=False):
+            if name != whole.names[token_id]:
+                raise SupportError(
+                    f"the support calls token id {token_id} {quoted(name)}, and this model "
+                    f"{quoted(whole.names[token_id])}; make the support with lm.support([...])"
+                )
         return candidates
     if isinstance(candidates, str):
         if candidates == "vocabulary":

@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.arguments import check_numbers
+from unmask.arguments import check_flags, check_numbers
 from unmask.constructions import DEFAULT_METHOD, construct
 from unmask.constructions.incompatibility import agreement
 from unmask.errors import MethodError
@@ -74,6 +74,7 @@ class ConsistencyOptions:
     def __post_init__(self) -> None:
         """Reject what cannot be measured."""
         check_numbers(orders=self.orders, seed=self.seed)
+        check_flags(exact=self.exact)
         if self.orders < 2:
             raise MethodError("orders is a number from 2: a single order has no spread")
         Sketch(None, self.max_passes, self.seed)
