@@ -142,6 +142,7 @@ def receive(part: Path) -> None:
     values = json.loads(receipt.read_text())
     del values["check"]
     values["sha256"] = hashlib.sha256(part.read_bytes()).hexdigest()
+    values["rows"] = pq.read_metadata(part).num_rows
     values["check"] = sha256([values])
     receipt.write_text(json.dumps(values))
 

@@ -19,7 +19,7 @@ from unmask.printable import quoted
 Value = TypeVar("Value")
 _NUMBERS = {int: "a whole number", float: "a number"}
 # the titles of help in their order; each is over what fits a screen
-_TITLES = (
+_TITLES: tuple[str | None, ...] = (
     *(None, "input", "model", "blanks", "construction", "estimate", "pairs", "output", "running"),
     *("folder of parts", "Ray"),
 )
@@ -113,7 +113,8 @@ def add_options(parser: argparse.ArgumentParser, entries: Iterable[Option]) -> N
     """Add options to the parser of a command; `value` reads what it parses."""
     groups: dict[str | None, argparse._ActionsContainer] = {None: parser}
     usage = [parser.prog, "[OPTION ...]"]
-    for entry in sorted(entries, key=lambda entry: _TITLES.index(entry.group)):
+    # a title that is not among them comes last
+    for entry in sorted(entries, key=lambda entry: (*_TITLES, entry.group).index(entry.group)):
         if entry.group not in groups:
             groups[entry.group] = parser.add_argument_group(entry.group)
         # argparse would expand what follows a percent sign

@@ -27,11 +27,13 @@ class Style:
 _DASHES = ("dashed", "dotted", "dashdot")
 
 
-# the order decides how other names look, in figures that are published too
-STYLES = {
-    name: Style(METHODS[name].colour, METHODS[name].marker)
-    for name in ("mlm", "mrf-logit", *METHODS)
-}
+def _library_styles() -> dict[str, Style]:
+    # the order decides how other names look, in figures that are published too
+    every = ("mlm", "mrf-logit", *METHODS)
+    return {name: Style(METHODS[name].colour, METHODS[name].marker) for name in every}
+
+
+STYLES = _library_styles()
 
 
 def style_of(name: str) -> Style:
@@ -53,11 +55,12 @@ def construction_styles(names: Iterable[str]) -> dict[str, Style]:
         >>> list(unmask.plots.construction_styles(["log-pool", "mine"]))
         ['log-pool', 'mine']
     """
-    names, every = list(names), list(STYLES.values())
-    styles = {name: STYLES[name] for name in names if name in STYLES}
+    names, library = list(names), _library_styles()
+    styles = {name: library[name] for name in names if name in library}
+    every = list(library.values())
     looks = [(first.colour, second.marker) for first in every for second in every]
     others = [Style(*look, dashes) for look in looks for dashes in _DASHES]
-    for name in sorted(set(names) - STYLES.keys()):
+    for name in sorted(set(names) - library.keys()):
         first = int.from_bytes(hashlib.sha256(name.encode(errors="surrogatepass")).digest())
         order = (others[(first + step) % len(others)] for step in range(len(others)))
         taken = set(styles.values())
